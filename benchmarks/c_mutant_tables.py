@@ -50,7 +50,7 @@ def summary(path: Path) -> str:
         f"{record['commit'] or 'unknown'}. Not counted: {skipped['equivalent']} that compiled to "
         f"the same machine code, {skipped['not compiled']} that did not compile, and "
         f"{record['told by no input']} that behave like the original for every input "
-        "(reasons: `validation/c_mutant_reasons.py`).",
+        "(reasons: `validation/c_mutant/reasons.py`).",
         markdown(("operator", "change", "mutants", "killed"), lines, 2),
     ]
     left = [m for m in record["records"] if m["verdict"] == "survived"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import records
@@ -10,16 +11,30 @@ from cells import Record, markdown
 SUITES = {
     "indigo": "[Indigo](https://github.com/JohnJacobsonIII/HiRace-Artifact-SC24)",
     "faial": "[Faial](https://github.com/elliotsayes/faial)",
+    "consan": "[ConSan](https://github.com/triton-lang/triton)",
+    "cutracer": "[CUTracer](https://github.com/facebookexperimental/CUTracer)",
 }
-LABELS = {"race": "racy", "bounds": "out of bounds only", "clean": "correct"}
+LABELS = {
+    "race": "racy",
+    "bounds": "out of bounds only",
+    "deadlock": "deadlock",
+    "barrier": "misused mbarrier",
+    "clean": "correct",
+}
 SAID = {
     "race": "race",
     "bounds": "out of bounds, no race",
+    "deadlock": "deadlock",
+    "barrier": "misused barrier",
     "hazard": "another hazard",
     "error": "could not run",
     "clean": "nothing",
 }
-FORM = "unoptimised"
+
+
+def main_form(record: Record) -> str:
+    """Unoptimised code, or the only form that there is."""
+    return next(iter(record["matrix"]))
 
 
 def counts(record: Record, form: str) -> Counter[tuple[str, str]]:
@@ -39,7 +54,7 @@ def summary() -> str:
     for name, title in SUITES.items():
         if (record := records.read(f"referee-{name}")) is None:
             continue
-        found = counts(record, FORM)
+        found = counts(record, main_form(record))
         racy = sum(n for (label, _), n in found.items() if label == "race")
         others = sum(n for (label, _), n in found.items() if label != "race")
         wrong = sum(n for (label, said), n in found.items() if label != "race" == said)
@@ -53,17 +68,20 @@ def confusion(name: str) -> str:
         return "Not yet run."
     racecheck = records.read("referee-racecheck") if name == "indigo" else None
     found = {form: counts(record, form) for form in record["matrix"]}
-    shown = [said for said in SAID if any(found[FORM][label, said] for label in LABELS)]
+    main = found[main_form(record)]
+    shown = [said for said in SAID if any(main[label, said] for label in LABELS)]
     lines = []
     for label, title in LABELS.items():
-        total = sum(found[FORM][label, said] for said in SAID)
-        cells = [title, total, *(found[FORM][label, said] for said in shown)]
-        cells.append(found["optimised"][label, "race"])
+        total = sum(main[label, said] for said in SAID)
+        cells = [title, total, *(main[label, said] for said in shown)]
+        if "optimised" in found:
+            cells.append(found["optimised"][label, "race"])
         if racecheck:
             cells.append(sum(record["cases"][n]["label"] == label for n in racecheck["reported"]))
         if total:
             lines.append(tuple(map(str, cells)))
-    header = ["label", "kernels", *(SAID[said] for said in shown), "race, optimised code"]
+    header = ["label", "kernels", *(SAID[said] for said in shown)]
+    header += ["race, optimised code"] if "optimised" in found else []
     parts = [markdown((*header, *(["racecheck"] if racecheck else [])), lines, 1)]
     if racecheck:
         parts.append(
@@ -76,8 +94,13 @@ def confusion(name: str) -> str:
 def reasons(name: str) -> str:
     record = records.read(f"referee-{name}")
     cases = record["cases"].items() if record else ()
-    lines = [(f"`{case}`", one["reason"]) for case, one in cases if one.get("reason")]
-    return markdown(("kernel", "why the verdict differs from the label"), lines, 2)
+    # One line for all cluster sizes.
+    lines = dict.fromkeys(
+        (f"`{re.sub(r'-?num_ctas=[0-9]', '', case)}`", one["reason"])
+        for case, one in cases
+        if one.get("reason")
+    )
+    return markdown(("kernel", "why the verdict differs from the label"), list(lines), 2)
 
 
 def costs() -> str:
@@ -97,6 +120,9 @@ def parts() -> dict[str, str]:
     return {
         "indigo": confusion("indigo"),
         "faial": confusion("faial"),
+        "consan": confusion("consan"),
+        "consan reasons": reasons("consan"),
+        "cutracer": confusion("cutracer"),
         "faial reasons": reasons("faial"),
         "faial costs": costs(),
     }

@@ -6,12 +6,12 @@ from cells import Record, markdown
 from records import read
 
 NOT_YET = "Not recorded yet."
-RECORD = "public-suites"
+RECORD, UNSEEN, PROGRAMS = "public-suites", "unseen-suites", "public-programs"
 COUNTS = ("entries", "decoded", "run", "right", "explained", "wrong", "hazards")
 
 
-def rows() -> list[Record]:
-    record = read(RECORD)
+def rows(name: str = RECORD) -> list[Record]:
+    record = read(name)
     return record["rows"] if record else []
 
 
@@ -55,9 +55,59 @@ def counts() -> str:
     return f"{said}\n\n{markdown(header, lines, 1)}"
 
 
-def refused() -> str:
+def first_sight() -> str:
+    """One row per repository: what decoded at first, and what does now."""
+    if not (found := rows(UNSEEN)):
+        return NOT_YET
+    header = ("suite", "files", "kernels", "decoded at first sight", "decoded now", "run", "right")
+    header += ("their fault", "wrong")
+    lines, total = [], dict.fromkeys((*COUNTS, "files", "first", "first entries"), 0)
+    for row in found:
+        first = row["first_look"]
+        files = row["files"] - len(row["not_compiled"])
+        values = {key: row[key] for key in COUNTS} | {"files": files}
+        values |= {"first": first["decoded"], "first entries": first["entries"]}
+        for key, value in values.items():
+            total[key] += value
+        name = (
+            f"[{row['suite']}](https://github.com/{row['repository']}) {row['repository_commit']}"
+        )
+        lines.append(_sight(name, values))
+    lines.append(_sight("sum", total))
+    said = (
+        f"At first sight {_share(total['first'], total['first entries'])} of the kernels decoded; "
+        f"now {_share(total['decoded'], total['entries'])} do. {max(r['date'] for r in found)}, "
+        f"commit {', '.join(sorted({r['commit'] for r in found}))}."
+    )
+    return f"{said}\n\n{markdown(header, lines, 1)}"
+
+
+def _sight(name: str, values: Record) -> tuple[str, ...]:
+    first = f"{values['first']} of {values['first entries']}"
+    keys = ("decoded", "run", "right", "explained", "wrong")
+    counts = (str(values[key]) for key in keys)
+    return name, str(values["files"]), str(values["entries"]), first, *counts
+
+
+def programs() -> str:
+    """Whole programs with their own checks."""
+    if not (found := rows(PROGRAMS)):
+        return NOT_YET
+    kinds = ("passed", "failed", "no verdict", "too large", "not built")
+    lines = [
+        (
+            f"[{row['suite']}](https://github.com/{row['repository']}) {row['repository_commit']}",
+            str(len(row["programs"])),
+            *(str(row[kind]) for kind in kinds),
+        )
+        for row in found
+    ]
+    return markdown(("suite", "programs", *kinds), lines, 1)
+
+
+def refused(record: str = RECORD) -> str:
     """Each reason, with the smallest kernel that it holds for."""
-    if not (found := rows()):
+    if not (found := rows(record)):
         return NOT_YET
     lines = [
         (
@@ -88,7 +138,7 @@ def not_compiled() -> str:
 def findings(*, harmful: bool) -> str:
     """The faults of public kernels, each with the number of its instances that show it."""
     seen: dict[tuple[str, ...], int] = {}
-    for row in rows():
+    for row in rows() + rows(UNSEEN):
         for one in row["findings"]:
             if one["explained"] and one["harmful"] == harmful:
                 name = f"`{one['file'].rpartition('/')[2]}`: `{one['kernel']}`"
@@ -107,7 +157,7 @@ def unexplained() -> str:
             f"`{one['file'].rpartition('/')[2]}`: `{one['kernel']}`",
             one["message"].replace("|", "\\|"),
         )
-        for row in rows()
+        for row in rows() + rows(UNSEEN)
         for one in row["findings"]
         if not one["explained"]
     ]
@@ -118,6 +168,9 @@ def parts() -> dict[str, str]:
     return {
         "counts": counts(),
         "refused": refused(),
+        "first sight": first_sight(),
+        "refused at first sight": refused(UNSEEN),
+        "programs": programs(),
         "faults": findings(harmful=True),
         "harmless": findings(harmful=False),
         "unexplained": unexplained(),

@@ -23,9 +23,11 @@ import exactness_tables
 import host_tables
 import ladder
 import movement
+import notebook_record
 import records
 import referee_tables
 import reliability_tables
+import sources_tables
 import suites_tables
 from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
@@ -38,6 +40,7 @@ HAZARDS = ROOT / "docs" / "hazards.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
+SOURCES = ROOT / "docs" / "your-own-kernel.md"
 SUITES = ROOT / "docs" / "public-suites.md"
 KERNELS = ROOT / "csrc" / "kernels" / "README.md"
 
@@ -376,6 +379,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "C mutants": c_mutant_tables.summary(records.RESULTS / "c-mutants.json"),
         },
         SUITES: suites_tables.parts(),
+        SOURCES: sources_tables.parts(),
     }
 
 
@@ -406,6 +410,11 @@ def main() -> int:
             return 1
         if not check:
             file.write_text(new, encoding="utf-8")
+    if notebook_record.FILE.read_text(encoding="utf-8") != notebook_record.text():
+        if check:
+            print(f"{notebook_record.FILE.name} is stale: run python benchmarks/tables.py")
+            return 1
+        notebook_record.FILE.write_text(notebook_record.text(), encoding="utf-8")
     if (results := pictured()) and not ladder.is_fresh(results):
         if check:
             print(f"{ladder.PICTURE.name} is stale: run python benchmarks/tables.py")

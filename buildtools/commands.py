@@ -18,7 +18,7 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 from setuptools.modified import newer_group
 
-from . import images, mistakes, registry, rows_c, toolkit
+from . import cpu, images, mistakes, registry, rows_c, targets, toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "csrc" / "kernels"
@@ -43,6 +43,15 @@ def _is_stale(target: str, made_of: list[str]) -> bool:
     return newer_group([*made_of, *files], target, missing="ignore")
 
 
+def _generated(name: str, text: str) -> Path:
+    """A file in build/, written only if its text changes."""
+    file = Path("build", name)
+    if not file.exists() or file.read_text() != text:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return file
+
+
 class BuildPy(build_py):
     """Compiles the kernels and copies their sources into the package, as package data."""
 
@@ -51,10 +60,11 @@ class BuildPy(build_py):
             # Files left there by an earlier build would be installed too.
             shutil.rmtree(Path(self.build_lib, "smemkern"), ignore_errors=True)
         try:
-            kit = toolkit.find()
-            done = images.build(_rows(), KERNELS, PACKAGE / "images", STAMPS, kit)
+            kit = toolkit.find(targets.wants_machine_code())
+            wanted = targets.read(kit.assembler)
+            done = images.build(_rows(), KERNELS, PACKAGE / "images", STAMPS, wanted, kit)
             wrong = mistakes.build(KERNELS / "mistakes", STAMPS.parent / "mistakes", kit)
-        except (toolkit.ToolkitError, images.ImageError) as error:
+        except (toolkit.ToolkitError, targets.TargetError, images.ImageError) as error:
             raise CompileError(str(error)) from None
         print(f"smemkern: {done}", flush=True)
         shutil.rmtree(PACKAGE / "kernels", ignore_errors=True)
@@ -84,18 +94,20 @@ class BuildExt(build_ext):
 
         if int(numpy.__version__.split(".")[0]) < 2:
             raise CompileError(f"NumPy 2 or newer is needed to build; this is {numpy.__version__}")
-        rows = Path("build", "registry_rows.c")
-        text = rows_c.c_source(_rows())
-        if not rows.exists() or rows.read_text() != text:
-            rows.parent.mkdir(parents=True, exist_ok=True)
-            rows.write_text(text)
-        ext.sources.append(str(rows))
+        try:
+            variants = cpu.variants()
+        except cpu.CpuError as error:
+            raise CompileError(str(error)) from None
+        header = _generated("cpu_variants.h", f"#define CPU_VARIANTS {variants}\n")
+        ext.extra_compile_args += ["-include", str(header)]
+        ext.sources.append(str(_generated("registry_rows.c", rows_c.c_source(_rows()))))
         ext.include_dirs.append(numpy.get_include())
         ext.define_macros.append(("SMK_VERSION", f'"{self.distribution.get_version()}"'))
 
         # setuptools checks only the sources, not the headers, before it skips a build.
         library = Path(self.get_ext_fullpath(ext.name))
-        if library.exists() and newer_group(map(str, Path("csrc").rglob("*.h")), str(library)):
+        headers = [str(header), *map(str, Path("csrc").rglob("*.h"))]
+        if library.exists() and newer_group(headers, str(library)):
             library.unlink()
 
         compile_all = self.compiler.compile
@@ -104,7 +116,9 @@ class BuildExt(build_ext):
             def compile_one(source: str) -> str:
                 [target] = self.compiler.object_filenames([source], output_dir=output_dir)
                 if self.force or _is_stale(target, [source, *(depends or ())]):
-                    compile_all([source], output_dir=output_dir, **options)
+                    arguments = [*(options["extra_postargs"] or ()), *cpu.flags(source, variants)]
+                    own = options | {"extra_postargs": arguments}
+                    compile_all([source], output_dir=output_dir, **own)
                 return target
 
             with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:

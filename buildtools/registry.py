@@ -49,7 +49,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # largest opt-in limit of any architecture
 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
-    *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
+    *("tuned", "require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
     *("any_strides", "boxes", "default_on"),
 }
@@ -104,6 +104,7 @@ class Row:
     dtypes: tuple[str, ...]
     params: tuple[Param, ...]
     prebuilt: tuple[Values, ...]  # complete sets of the compile-time parameters, the default first
+    tuned: tuple[Values, ...]  # those of them that are for GPUs only
     require: tuple[tuple[str, str], ...]
     threads: tuple[str, ...]
     output_tile: tuple[str, ...]
@@ -219,6 +220,8 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
     if len(params) > MAX_PARAMS:
         raise TableError(f"{where}: {len(params)} parameters; at most {MAX_PARAMS}")
 
+    sets, tuned = (_get(entry, key, list, where, []) for key in ("prebuilt", "tuned"))
+    prebuilt = _prebuilt(params, [*sets, *tuned], where)
     require = tuple(_pair(pair, where) for pair in _get(entry, "require", list, where, []))
     min_sm = _get(entry, "min_sm", int, where, 80)
     probe = op == "probe"
@@ -233,7 +236,8 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         min_sm=min_sm,
         dtypes=dtypes,
         params=params,
-        prebuilt=_prebuilt(params, _get(entry, "prebuilt", list, where, []), where),
+        prebuilt=prebuilt,
+        tuned=prebuilt[len(prebuilt) - len(tuned) :],
         require=require,
         threads=_dims(entry, "threads", (1, 3), where),
         output_tile=_dims(entry, "output_tile", (2, 2), where, ["1", "1"] if probe else None),

@@ -1,12 +1,14 @@
-"""Finds a CUDA compiler: $NVCC, $CUDA_HOME, PATH, and otherwise the CUDA Toolkit's wheels.
+"""Finds the CUDA compilers, in the toolkit of $NVCC, $CUDA_HOME or PATH, or in NVIDIA's wheels.
 
-The wheels become build requirements only if none of the first three has nvcc (pep517/). A machine
-with a toolkit builds with its own; one without it builds the same kernels.
+Machine code is made of the PTX of nvcc, whose counts were compared with a GPU's. NVRTC takes half
+of its time, and makes the PTX for an emulator alone. The wheels become build requirements only
+where no toolkit has what is needed (pep517/).
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -15,8 +17,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import nvrtc
+
+NVRTC_WHEELS = ["nvidia-cuda-nvrtc==13.0.*"]
 # nvcc, its back end, the headers it includes implicitly, the runtime's headers, and libcu++.
-WHEELS = [
+NVCC_WHEELS = [
     "nvidia-cuda-nvcc==13.0.*",
     "nvidia-nvvm==13.0.*",
     "nvidia-cuda-crt==13.0.*",
@@ -29,7 +34,7 @@ OLDEST = (12, 0)
 _HELP = (
     "Set NVCC to the compiler, CUDA_HOME to the toolkit's folder, or put nvcc on PATH; "
     "or build with isolation (without --no-build-isolation), which installs "
-    "NVIDIA's wheels for the build: " + ", ".join(WHEELS)
+    "NVIDIA's wheels for the build: "
 )
 
 
@@ -38,13 +43,21 @@ class ToolkitError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Toolkit:
-    nvcc: Path
+class Assembler:
+    """What makes machine code."""
+
     ptxas: Path
     fatbinary: Path
-    version: tuple[int, int]
-    identity: str  # output of `nvcc --version`; images are rebuilt when it changes
     architectures: frozenset[str]  # supported by ptxas: "80", "90a"
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    compiler: Path  # nvcc, or NVRTC's library
+    is_nvrtc: bool
+    version: tuple[int, int]
+    identity: str  # images are rebuilt when it changes
+    assembler: Assembler | None  # None if no machine code is wanted
 
 
 def system_nvcc() -> Path | None:
@@ -52,7 +65,7 @@ def system_nvcc() -> Path | None:
     if named := os.environ.get("NVCC"):
         found = shutil.which(named)
         if found is None:
-            raise ToolkitError(f"NVCC={named} is not a program. {_HELP}")
+            raise ToolkitError(f"NVCC={named} is not a program. {_HELP}{', '.join(NVCC_WHEELS)}")
         return Path(found)
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
@@ -63,51 +76,107 @@ def system_nvcc() -> Path | None:
     return Path(found) if found else None
 
 
-def find() -> Toolkit:
-    """The toolkit to build with."""
-    nvcc = system_nvcc() or next(_wheel_nvccs(sys.path), None)
+def missing_wheels(machine_code: bool) -> list[str]:
+    """What pip should install for the build, because no toolkit here has it."""
+    nvcc = system_nvcc()
+    if machine_code:
+        return [] if nvcc else NVCC_WHEELS
+    return [] if nvcc and _library(_libraries_of_toolkit(nvcc)) else NVRTC_WHEELS
+
+
+def find(machine_code: bool) -> Toolkit:
+    """The toolkit to build with; without machine code NVRTC, if there is one, or else nvcc."""
+    nvcc = system_nvcc()
+    if not machine_code:
+        folders = [root / "lib" for root in _wheels(sys.path)]
+        library = (nvcc and _library(_libraries_of_toolkit(nvcc))) or _library(folders)
+        if library:
+            return _with_nvrtc(library)
+    nvcc = nvcc or next(_wheel_nvccs(sys.path), None)
     if nvcc is None:
-        raise ToolkitError(f"no CUDA compiler found. {_HELP}")
-    return describe(nvcc)
+        wheels = NVCC_WHEELS if machine_code else NVRTC_WHEELS
+        raise ToolkitError(f"no CUDA compiler found. {_HELP}{', '.join(wheels)}")
+    return describe(nvcc, machine_code)
 
 
-def describe(nvcc: Path) -> Toolkit:
+def _with_nvrtc(library: Path) -> Toolkit:
+    try:
+        version = nvrtc.version(library)
+    except nvrtc.NvrtcError as error:
+        raise ToolkitError(f"{error}. {_HELP}{', '.join(NVRTC_WHEELS)}") from None
+    _check_age(library, version)
+    return Toolkit(library, True, version, f"{library.resolve().name} {version}", None)
+
+
+def describe(nvcc: Path, machine_code: bool = True) -> Toolkit:
     identity = _output(nvcc, "--version")
     release = re.search(r"release (\d+)\.(\d+)", identity)
     if release is None:
         raise ToolkitError(f"{nvcc} --version prints no release:\n{identity}")
     version = (int(release[1]), int(release[2]))
+    _check_age(nvcc, version)
+    assembler = _assembler(_program_folders(nvcc)) if machine_code else None
+    return Toolkit(nvcc, False, version, identity, assembler)
+
+
+def _check_age(compiler: Path, version: tuple[int, int]) -> None:
     if version < OLDEST:
         raise ToolkitError(
-            f"{nvcc} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
-            f"needed. {_HELP}"
+            f"{compiler} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
+            f"needed. {_HELP}{', '.join(NVCC_WHEELS)}"
         )
-    # nvcc may be a wrapper or a symbolic link; a dry run prints the toolkit's real folder.
-    here = re.search(r"^#\$ _HERE_=(.*)$", _output(nvcc, "--dryrun", "-ptx", "any.cu"), re.M)
-    folders = [here[1].strip()] if here else []
-    folders += [str(nvcc.parent), str(nvcc.resolve().parent)]
+
+
+def _assembler(folders: list[Path]) -> Assembler:
     ptxas, fatbinary = _beside("ptxas", folders), _beside("fatbinary", folders)
-    return Toolkit(
-        nvcc=nvcc,
-        ptxas=ptxas,
-        fatbinary=fatbinary,
-        version=version,
-        identity=identity,
-        architectures=frozenset(re.findall(r"'sm_(\d+[af]?)'", _output(ptxas, "--help"))),
-    )
+    architectures = re.findall(r"'sm_(\d+[af]?)'", _output(ptxas, "--help"))
+    return Assembler(ptxas, fatbinary, frozenset(architectures))
 
 
 def _wheel_nvccs(path: Iterable[str]) -> Iterator[Path]:
+    for root in _wheels(path):
+        if os.access(root / "bin" / "nvcc", os.X_OK):
+            yield root / "bin" / "nvcc"
+
+
+def _program_folders(nvcc: Path) -> list[Path]:
+    # nvcc may be a wrapper or a symbolic link; a dry run prints the toolkit's real folder.
+    here = re.search(r"^#\$ _HERE_=(.*)$", _output(nvcc, "--dryrun", "-ptx", "any.cu"), re.M)
+    folders = [Path(here[1].strip())] if here else []
+    return [*folders, nvcc.parent, nvcc.resolve().parent]
+
+
+def _libraries_of_toolkit(nvcc: Path) -> Iterator[Path]:
+    """Where NVIDIA's, conda's and Debian's toolkits have libraries."""
+    machine = platform.machine()
+    for folder in _program_folders(nvcc):
+        for name in ("lib64", "lib", f"targets/{machine}-linux/lib", "targets/sbsa-linux/lib"):
+            yield folder.parent / name
+    if nvcc.resolve().is_relative_to("/usr/lib") or nvcc.parent == Path("/usr/bin"):
+        yield Path(f"/usr/lib/{machine}-linux-gnu")
+
+
+def _library(folders: Iterable[Path]) -> Path | None:
+    """The newest libnvrtc.so.MAJOR of the first folder that has one."""
+    for folder in folders:
+        found = [file for file in folder.glob("libnvrtc.so.*") if file.suffix[1:].isdigit()]
+        majors = [file for file in found if file.name == f"libnvrtc.so{file.suffix}"]
+        if majors:
+            return max(majors, key=lambda file: int(file.suffix[1:]))
+    return None
+
+
+def _wheels(path: Iterable[str]) -> Iterator[Path]:
+    """Folders of NVIDIA's wheels, the newest CUDA of each first."""
     for folder in path:
-        for nvcc in sorted(Path(folder).glob("nvidia/cu*/bin/nvcc"), reverse=True):
-            if os.access(nvcc, os.X_OK):
-                yield nvcc
+        yield from sorted(Path(folder).glob("nvidia/cu[0-9]*"), reverse=True)
 
 
-def _beside(name: str, folders: Iterable[str]) -> Path:
-    found = shutil.which(name, path=os.pathsep.join(folders)) or shutil.which(name)
+def _beside(name: str, folders: Iterable[Path]) -> Path:
+    found = shutil.which(name, path=os.pathsep.join(map(str, folders))) or shutil.which(name)
     if found is None:
-        raise ToolkitError(f"{name} is neither beside nvcc nor on PATH. {_HELP}")
+        wheels = ", ".join(NVCC_WHEELS)
+        raise ToolkitError(f"{name} is neither beside nvcc nor on PATH. {_HELP}{wheels}")
     return Path(found)
 
 
@@ -117,7 +186,9 @@ def _output(program: Path, *arguments: str) -> str:
             [program, *arguments], capture_output=True, text=True, check=True, errors="replace"
         )
     except OSError as error:
-        raise ToolkitError(f"{program} does not run: {error}. {_HELP}") from None
+        raise ToolkitError(
+            f"{program} does not run: {error}. {_HELP}{', '.join(NVCC_WHEELS)}"
+        ) from None
     except subprocess.CalledProcessError as error:
         raise ToolkitError(
             f"{program} {' '.join(arguments)} failed:\n{error.stdout}{error.stderr}"

@@ -5,7 +5,7 @@
 
 Outputs do not contain anything that varies between runs: no times, no widget ids, no Python
 version; pieces of printed text are joined. Pictures are reduced to 256 colours, which takes a third
-of the bytes without a visible difference. Needs pip install 'smemkern[notebook,nvrtc]'.
+of the bytes without a visible difference. Needs pip install '.[notebook,nvrtc]'.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import base64
 import sys
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -37,12 +38,16 @@ def read(file: Path) -> Any:
 
 
 def executed(notebook: Any) -> Any:
-    """The notebook with the outputs of a new run; nbclient's CellExecutionError if a cell fails."""
+    """The notebook with the outputs of a new run, in an empty folder: it needs no other file.
+
+    Raises nbclient's CellExecutionError if a cell fails.
+    """
     fresh = nbformat.from_dict(notebook)
-    resources = {"metadata": {"path": str(FOLDER)}}
-    NotebookClient(
-        fresh, timeout=TIMEOUT, kernel_name="python3", resources=resources, record_timing=False
-    ).execute()
+    with TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        NotebookClient(
+            fresh, timeout=TIMEOUT, kernel_name="python3", resources=resources, record_timing=False
+        ).execute()
     return quiet(fresh)
 
 

@@ -41,6 +41,7 @@ from ._profile import Profile, profile
 from ._registry import Param, Variant, variants
 from ._request import Request
 from ._trace_rows import GlobalRow, SharedRow
+from ._watch import Watch, watch
 
 if _TYPE_CHECKING:
     from . import banks, coalescing, dask, plot, widgets
@@ -48,6 +49,7 @@ if _TYPE_CHECKING:
     from ._bench import bench
     from ._ceilings import ceilings
     from ._choices import choices
+    from ._judge import Judgement, judge
     from ._occupancy import occupancy
     from ._roofline import roofline
     from ._transfer import empty_cache, last_transfer
@@ -61,7 +63,9 @@ _FUNCTIONS = {
     "bench": "_bench",
     "ceilings": "_ceilings",
     "choices": "_choices",
+    "Judgement": "_judge",
     "empty_cache": "_transfer",
+    "judge": "_judge",
     "last_transfer": "_transfer",
     "occupancy": "_occupancy",
     "roofline": "_roofline",
@@ -90,6 +94,7 @@ __all__ = [
     "GlobalRow",
     "Hazard",
     "HazardError",
+    "Judgement",
     "Kernel",
     "KernelImageError",
     "LaunchError",
@@ -104,6 +109,7 @@ __all__ = [
     "Trace",
     "UnsupportedInstructionError",
     "Variant",
+    "Watch",
     "__version__",
     "_measure",
     "architectures",
@@ -117,6 +123,7 @@ __all__ = [
     "devices",
     "empty_cache",
     "gemm",
+    "judge",
     "last_transfer",
     "occupancy",
     "plot",
@@ -127,5 +134,6 @@ __all__ = [
     "trace",
     "transpose",
     "variants",
+    "watch",
     "widgets",
 ]

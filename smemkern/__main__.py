@@ -6,6 +6,7 @@ A command is a module, as described in _cli.py, and an entry of COMMANDS.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import traceback
@@ -17,12 +18,15 @@ from . import (
     _cli_banks,
     _cli_bench,
     _cli_check,
+    _cli_ci,
     _cli_completion,
     _cli_demo,
     _cli_info,
+    _cli_judge,
     _cli_occupancy,
     _cli_profile,
     _cli_trace,
+    _reports,
 )
 from .errors import (
     CompileError,
@@ -40,6 +44,8 @@ COMMANDS = {
     "occupancy": _cli_occupancy,
     "profile": _cli_profile,
     "check": _cli_check,
+    "ci": _cli_ci,
+    "judge": _cli_judge,
     "completion": _cli_completion,
 }
 
@@ -65,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         own = commands.add_parser(
             name,
+            prog=f"{program} {name}",
             help=command.SUMMARY,
             description=_cli.about(command.ABOUT),
             epilog=_cli.epilog(command, program),
@@ -96,15 +103,25 @@ def _run(arguments: list[str] | None) -> int:
     except SystemExit as end:  # --help, --version, or a usage error
         return int(end.code or 0)
     try:
-        return _cli.print_answer(chosen.command, COMMANDS[chosen.command].run(chosen), chosen)
+        with _reports.quiet(chosen):
+            answer = COMMANDS[chosen.command].run(chosen)
+        return _cli.print_answer(chosen.command, answer, chosen)
     except BrokenPipeError:
         raise
     except Exception as error:
         if chosen.traceback:
             traceback.print_exc()
         status, message = _status_and_message(error)
-        print(f"{top.prog} {chosen.command}: error: {message}", file=sys.stderr)
+        shown = _reports.quoted(message, chosen)
+        print(f"{top.prog} {chosen.command}: error: {shown}", file=sys.stderr)
+        _report_error(message, chosen)
         return status
+
+
+def _report_error(message: str, chosen: argparse.Namespace) -> None:
+    """Adds the error to the reports, unless writing a report is what failed."""
+    with contextlib.suppress(OSError):
+        _reports.fail(message, chosen.command, chosen)
 
 
 def _status_and_message(error: Exception) -> tuple[int, str]:
@@ -112,6 +129,8 @@ def _status_and_message(error: Exception) -> tuple[int, str]:
     message = str(error).strip()
     if isinstance(error, _MISSING):
         return _cli.MISSING, message
+    if isinstance(error, TimeoutError):  # an OSError
+        return _cli.FAILED, message
     if isinstance(error, OSError) and error.filename:
         return _cli.USAGE, f"{error.filename}: {error.strerror}"
     if isinstance(error, _USAGE):

@@ -122,8 +122,9 @@ class Bench:
 
     def plot(self, ax: Any = None) -> Any:
         """Plots rates by shape, with a line per variant. Needs matplotlib; returns the Axes."""
-        import matplotlib.pyplot as plt
+        from .plot import pyplot
 
+        plt = pyplot()
         if ax is None:
             _, ax = plt.subplots()
         shapes = list(dict.fromkeys(line.shape for line in self))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from ._architectures import architecture
 from ._document import Facts, Heading, Node, Table, in_notebook
 from ._table import Right
 
@@ -183,10 +182,10 @@ def ceilings(device: str | None = None) -> Ceilings:
 
     Parameters
     ----------
-    device : {None, "cuda", "cuda:N", "H200"}
+    device : {None, "cuda", "cuda:N", "H200", "A100", "RTX 4090", ...}
         A GPU is measured once per process, in about 2 seconds; this needs NVRTC. "H200" is the
-        package's own table, measured on one such GPU. None: the first GPU if there is one, else
-        the table; `source` says which.
+        package's own table, measured on one such GPU. Of other GPUs the table has published
+        peaks. None: the first GPU if there is one, else "H200"; `source` says which.
 
     Returns
     -------
@@ -204,6 +203,8 @@ def ceilings(device: str | None = None) -> Ceilings:
     >>> import smemkern
     >>> smemkern.ceilings("H200").compute["float32"]
     65000000000000.0
+    >>> smemkern.ceilings("A100").source
+    "published peaks, not measured: NVIDIA's A100 data sheet, SXM4, 80 GB"
     """
     __tracebackhide__ = True
     if not isinstance(device, str | None):
@@ -216,10 +217,14 @@ def ceilings(device: str | None = None) -> Ceilings:
         if device not in _measured:
             _measured[device] = _measure(device)
         return _measured[device]
-    try:
-        known = architecture(device).sm == "sm_90" and "h200" in device.lower()
-    except ValueError:
-        known = False
-    if not known:
-        raise ValueError(f"the ceilings of {device!r} are not known; pass 'cuda:N' or 'H200'")
-    return H200
+    if device.lower().removeprefix("nvidia ") == "h200":
+        return H200
+    from ._published_ceilings import PUBLISHED, published_ceilings
+
+    found = published_ceilings(device)
+    if found is None:
+        known = ", ".join(repr(row.name) for row in PUBLISHED)
+        raise ValueError(
+            f"the ceilings of {device!r} are not known; pass 'cuda:N', 'H200', or one of {known}"
+        )
+    return found

@@ -26,7 +26,9 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from . import _reports
 from ._document import Node
+from ._findings import Case
 from ._terminal import CHOICES, show
 
 # Exit statuses.
@@ -46,6 +48,7 @@ class Answer(NamedTuple):
     data: dict[str, Any]
     nodes: Sequence[Node]
     status: int = FINE
+    cases: Sequence[Case] = ()  # for --format, --sarif and --junit
 
 
 class Missing(Exception):
@@ -132,13 +135,17 @@ def epilog(command: Any, program: str) -> str:
 
 def print_answer(name: str, answer: Answer, chosen: argparse.Namespace) -> int:
     """Prints an answer and returns its exit status."""
-    if chosen.json:
+    form = _reports.printed_as(chosen)
+    if form == "json":
         document = {"schema": f"smemkern.{name}/1", **plain(answer.data)}
         json.dump(document, sys.stdout, indent=2, allow_nan=False, ensure_ascii=False)
         sys.stdout.write("\n")
-    else:
+    elif form == "text":
         show(answer.nodes, sys.stdout, chosen.color)
+    else:
+        _reports.show(form, answer.cases)
     sys.stdout.flush()
+    _reports.write(answer.cases, chosen)
     return answer.status
 
 

@@ -6,10 +6,13 @@ _argspec.py describes the forms of --arg.
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
-from . import _cli, _cli_trace
+from . import _cli, _cli_trace, _reports
 from ._cli import Answer
+from ._core import Kernel
+from ._demangle import demangled
 from ._document import Listing, Node, Paragraph
 from ._hazards import Hazard, place
 from ._observe import trace
@@ -25,8 +28,8 @@ EXAMPLES = (
     (
         "check sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
-1. RAW race, shared part[1]: kernel.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
-              kernel.cu:9 |             part[threadIdx.x] += part[threadIdx.x + half];
+1. RAW race, shared part[1]: sum.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
+                 sum.cu:9 |             part[threadIdx.x] += part[threadIdx.x + half];
 
 sum.cu: kernel sum: 1 hazard""",
     ),
@@ -35,7 +38,7 @@ NEXT = (
     "docs/hazards.md: every kind of hazard, and how to fix it; trace: the cost of the fixed "
     "kernel. In Python, Kernel(..., check=True) raises HazardError."
 )
-FOUND = "hazards were found"
+FOUND = "hazards were found, or a factor is over --max-factor"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,26 +50,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-optimise",
         action="store_true",
-        help="compile a .cu file as written: the optimiser removes accesses that race",
+        help="like -G: the optimiser removes accesses that race",
     )
+    _cli_trace.add_limit(parser)
+    _reports.add_arguments(parser)
 
 
 def run(chosen: argparse.Namespace) -> Answer:
     if chosen.no_optimise:
         if chosen.file.suffix == ".ptx":
             raise ValueError("--no-optimise needs CUDA C++; a .ptx file is run as it is")
-        chosen.option.append("--device-debug")
+        chosen.debug = True
+    started = time.perf_counter()
     kernel, args, keywords = _cli_trace.kernel_call(chosen.file, chosen)
     found = trace(kernel, *args, equal_writes=chosen.equal_writes, progress=True, **keywords)
     nodes: list[Node] = [Paragraph(f"note: {row.message}") for row in found.benign]
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
-        nodes.append(Listing([message, *quote(hazard, chosen.file)], indent=3))
+        nodes.append(Listing([message, *quote(hazard, kernel)], indent=3))
+    nodes += _cli_trace.limit_nodes(found, chosen.max_factor)
     many = "1 hazard" if len(found.hazards) == 1 else f"{len(found.hazards) or 'no'} hazards"
     ended = " (a fault ended the run)" if found.incomplete else ""
     nodes.append(
         Paragraph(
-            f"{chosen.file}: kernel {kernel.name}: {many}{ended}",
+            f"{chosen.file}: kernel {demangled(kernel.name).written}: {many}{ended}",
             "bad" if found.hazards else "good",
         )
     )
@@ -76,26 +83,33 @@ def run(chosen: argparse.Namespace) -> Answer:
         "incomplete": found.incomplete,
         "hazards": [_cli_trace.hazard_data(hazard) for hazard in found.hazards],
         "benign": [_cli_trace.hazard_data(row) for row in found.benign],
+        **_cli_trace.limit_data(found, chosen.max_factor),
     }
-    return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
+    seconds = time.perf_counter() - started
+    case = _cli_trace.case_of(found, "check", chosen.file, chosen, seconds)
+    return Answer(data, nodes, _cli.FOUND if case.errors else _cli.FINE, [case])
 
 
-def quote(hazard: Hazard, file: Path) -> list[str]:
-    """The source lines of a hazard."""
+def quote(hazard: Hazard, kernel: Kernel) -> list[str]:
+    """The source lines of a hazard, and the lines that call them."""
+    places = {(hazard.file, hazard.line): 0, (hazard.other_file, hazard.other_line or 0): 0}
     quoted = []
-    pairs = {(hazard.file, hazard.line), (hazard.other_file, hazard.other_line)}
-    for name, line in sorted(pairs, key=str):
-        text = _line(name, line, file) if line else None
-        if text is not None:
-            quoted.append(f"     {place(name, line):>20} | {text}")
+    for name, line in sorted(places, key=str):
+        quoted += _quoted(kernel, name, line, "")
+    calls = dict.fromkeys((*hazard.callers, *hazard.other_callers))
+    for name, line in calls:
+        if (name, line) not in places:
+            quoted += _quoted(kernel, name, line, "  (calls it)")
     return quoted
 
 
-def _line(name: str | None, line: int, file: Path) -> str | None:
-    """A source line, or None if it is not found. NVRTC's name for the file's text is kernel.cu."""
-    own = name is None or Path(name).name in ("kernel.cu", file.name)
-    try:
-        lines = (file if own else Path(str(name))).read_text().splitlines()
-    except OSError:
-        return None
-    return lines[line - 1] if line <= len(lines) else None
+def _quoted(kernel: Kernel, name: str | None, line: int, note: str) -> list[str]:
+    text = source_line(kernel, name, line) if line else None
+    return [] if text is None else [f"     {place(name, line):>20} | {text}{note}"]
+
+
+def source_line(kernel: Kernel, name: str | None, line: int) -> str | None:
+    """A line of one of the kernel's files, or of its PTX; None if it is not known."""
+    text = kernel.ptx if name is None else kernel._origin.text_of(name, kernel.ptx)
+    lines = (text or "").splitlines()
+    return lines[line - 1] if 1 <= line <= len(lines) else None

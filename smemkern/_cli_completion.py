@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 SUMMARY = "print a shell completion script"
 ABOUT = """\
 Prints a script for bash, zsh or fish, with which the tab key completes commands,
-options, variants and devices of `smemkern`. Needs argcomplete, which smemkern[cli]
+options, variants and devices of `smemkern`. Needs argcomplete, which .[cli]
 installs. The example adds it to the start file of bash; for fish:
 smemkern completion fish | source"""
 EXAMPLES = (("completion bash >> ~/.bashrc", ""),)
@@ -33,7 +33,9 @@ def run(chosen: argparse.Namespace) -> Answer:
     try:
         import argcomplete
     except ImportError:
-        raise _cli.Missing("completion needs argcomplete: pip install 'smemkern[cli]'") from None
+        raise _cli.Missing(
+            "completion needs argcomplete: pip install '.[cli]' in the clone"
+        ) from None
     text = argcomplete.shellcode(["smemkern"], shell=chosen.shell)
     return Answer({"shell": chosen.shell, "script": text}, [Listing(text.strip().split("\n"))])
 

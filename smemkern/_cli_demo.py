@@ -13,7 +13,7 @@ Runs every variant of gemm, transpose and probe, checks the results against NumP
 float64, and prints their costs: time and rate on the device, shared-memory requests
 and wavefronts as counted by the emulator, the factor by which bank conflicts multiply
 the wavefronts, and the error relative to the bound of rounding errors (at most 1 is
-correct). Takes about half a minute on the emulator."""
+correct). Takes about ten seconds on the emulator."""
 EXAMPLES = (
     (
         "demo --device emu",

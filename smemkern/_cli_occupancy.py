@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import _cli
+from . import _cli, _cli_compile
 from ._cli import Answer
-from ._cli_trace import kernel_files, kernel_in
+from ._cli_trace import kernel_files
 from ._core import Kernel
 
 SUMMARY = "resident blocks per SM, and what limits them"
@@ -44,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _cli.completed(what, kernel_files)
     parser.add_argument("--kernel", metavar="NAME", help="its name (the file's only kernel)")
-    parser.add_argument(
-        "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
-    )
+    _cli_compile.add_compile_options(parser, arch=False)
     parser.add_argument("--threads", type=int, default=256, metavar="N", help="per block (256)")
     parser.add_argument("--registers", type=int, metavar="N", help="per thread")
     parser.add_argument(
@@ -70,7 +68,8 @@ def _registers(chosen: argparse.Namespace) -> int | Kernel:
         raise ValueError("expected either --registers or a .cu or .ptx file")
     if chosen.what is None:
         return int(chosen.registers)
-    return kernel_in(Path(chosen.what), chosen.kernel, chosen.option)
+    options = _cli_compile.options(chosen, arch=False)
+    return _cli_compile.kernel_in(Path(chosen.what), chosen.kernel, options)
 
 
 def run(chosen: argparse.Namespace) -> Answer:

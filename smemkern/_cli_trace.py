@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _argspec, _cli, _core
+from . import _argspec, _cli, _cli_compile, _core, _findings, _reports
 from ._cli import Answer
+from ._document import Node, Paragraph
 from ._hazards import Hazard
 from ._observe import Trace
+from ._terminal import width_of
 from ._trace_rows import GlobalRow, SharedRow
 
 OPERATIONS = ("gemm", "transpose", "probe")
@@ -38,7 +42,7 @@ transpose_tiled.cu:... store      4       128      512    512
         "trace sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
 shared        op     width  requests  wavefronts  ideal  worst  factor
-kernel.cu:5   store      4        32          32     32      1    1.00
+sum.cu:5      store      4        32          32     32      1    1.00
 ...
 hazard: RAW race, shared part[1]: ...""",
     ),
@@ -47,11 +51,12 @@ NEXT = (
     "--annotate: the source with counts in the margin; --html: a page with the worst request of "
     "each line as a map of banks; banks --tile: a layout without conflicts."
 )
-FOUND = "hazards were found"
+FOUND = "hazards were found, or a factor is over --max-factor"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_call(parser)
+    add_limit(parser)
     parser.add_argument("--blocks", type=int, metavar="N", help="run only the first N blocks")
     parser.add_argument("--annotate", action="store_true", help="print the source with its counts")
     parser.add_argument(
@@ -60,6 +65,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="registers, and joined accesses, from the machine code of ptxas",
     )
     parser.add_argument("--html", metavar="FILE", help="write an HTML page")
+    _reports.add_arguments(parser)
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """The limit of conflict factors, of trace and check."""
+    parser.add_argument(
+        "--max-factor",
+        type=_factor,
+        metavar="F",
+        help="exit status 1 if the conflict factor of any line is over F; 1 allows no conflicts",
+    )
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text!r}")
+    return value
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +119,7 @@ def _callable(prefix: str, **_: Any) -> list[str]:
 def kernel_files(prefix: str, **_: Any) -> list[str]:
     from argcomplete.completers import FilesCompleter
 
-    return [*FilesCompleter(("cu", "ptx"))(prefix)]
+    return [*FilesCompleter(_cli_compile.SUFFIXES)(prefix)]
 
 
 def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
@@ -119,9 +145,8 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
     parser.add_argument(
         "--cooperative", action="store_true", help="all blocks are resident at the same time"
     )
-    parser.add_argument(
-        "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
-    )
+    _cli_compile.add_compile_options(parser)
+    _cli_compile.add_limits(parser)
 
 
 def _extent(text: str) -> tuple[int, ...]:
@@ -155,25 +180,15 @@ def kernel_call(
     path: Path, chosen: argparse.Namespace
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
     """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
-    kernel = kernel_in(path, chosen.kernel, chosen.option)
+    kernel = _cli_compile.kernel_in(path, chosen.kernel, _cli_compile.options(chosen))
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
     launch = {
         "shared_bytes": chosen.shared_bytes,
         "cluster": chosen.cluster,
         "cooperative": chosen.cooperative,
+        **_cli_compile.limits(chosen),
     }
     return kernel, args, launch
-
-
-def kernel_in(path: Path, name: str | None, options: list[str]) -> _core.Kernel:
-    """A Kernel of a file."""
-    source = path.read_text(encoding="utf-8")
-    if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
-        raise _cli.Missing(
-            "compiling CUDA C++ needs NVRTC, which is not installed: pip install smemkern[nvrtc]; "
-            "or pass a PTX file, made by nvcc -ptx"
-        )
-    return _core.Kernel(source, name, tuple(options))
 
 
 def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, Any]]:
@@ -203,6 +218,7 @@ def run(chosen: argparse.Namespace) -> Answer:
     from . import _listing
     from ._observe import trace
 
+    started = time.perf_counter()
     what, args, keywords = call_of(chosen)
     found = trace(
         what,
@@ -238,9 +254,62 @@ def run(chosen: argparse.Namespace) -> Answer:
         "global": [row_data(row) for row in found.global_],
         "incomplete": found.incomplete,
         "hazards": [hazard_data(hazard) for hazard in found.hazards],
+        **limit_data(found, chosen.max_factor),
     }
-    nodes = _listing.nodes(found) if chosen.annotate else found._nodes()
-    return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
+    nodes = _listing.nodes(found, width=width_of(sys.stdout)) if chosen.annotate else found._nodes()
+    nodes = [*nodes, *limit_nodes(found, chosen.max_factor)]
+    is_file = chosen.what not in OPERATIONS
+    file = Path(chosen.what) if is_file else _variant_file(found)
+    case = case_of(found, "trace", file, chosen, time.perf_counter() - started)
+    return Answer(data, nodes, _cli.FOUND if case.errors else _cli.FINE, [case])
+
+
+def _variant_file(found: Trace) -> Path:
+    """The source of a variant, in the installed package."""
+    name = f"{found.launch.op}_{found.launch.variant}.cu"
+    folder = Path(_core.config()["kernels"])
+    return next((path for path in folder.glob(f"**/{name}")), folder / name)
+
+
+def limit_data(found: Trace, limit: float | None) -> dict[str, Any]:
+    """The rows over the limit, for --json."""
+    keys = "file", "line", "op", "width", "requests", "wavefronts", "ideal", "worst"
+    over = _findings.over_limit(found.shared, limit)
+    return {
+        "max_factor": limit,
+        "over_limit": [
+            {key: getattr(row, key) for key in keys} | {"factor": _findings.factor_of(row)}
+            for row in over
+        ],
+    }
+
+
+def limit_nodes(found: Trace, limit: float | None) -> list[Node]:
+    """The rows over the limit, as text."""
+    return [
+        Paragraph(_findings.conflict_message(row, limit or 1), "bad")
+        for row in _findings.over_limit(found.shared, limit)
+    ]
+
+
+def case_of(
+    found: Trace, command: str, file: Path, chosen: argparse.Namespace, seconds: float
+) -> _findings.Case:
+    """What reports say of a trace."""
+    sources = _findings.Sources(file, _cli_compile.options(chosen))
+    limit = getattr(chosen, "max_factor", None)
+    launch = found.launch
+    grid = ",".join(map(str, launch.grids[0])) if launch.grids else "0"
+    name = f"{command} {launch.title} grid {grid} block {','.join(map(str, launch.block))}"
+    findings = [
+        *(_findings.of_hazard(hazard, sources) for hazard in found.hazards),
+        *(
+            _findings.of_row(r, limit or 1, sources)
+            for r in _findings.over_limit(found.shared, limit)
+        ),
+        *(_findings.of_hazard(row, sources, "note") for row in found.benign),
+    ]
+    return _findings.Case(name, _findings.shown(file), 1, findings, seconds)
 
 
 def _machine_data(found: Trace) -> dict[str, Any] | None:
@@ -268,4 +337,7 @@ def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:
 
 def hazard_data(hazard: Hazard) -> dict[str, Any]:
     """A hazard as data for --json."""
-    return hazard._asdict()
+    data = hazard._asdict()
+    for name in ("callers", "other_callers"):
+        data[name] = [{"file": file, "line": line} for file, line in data[name]]
+    return data

@@ -1,10 +1,15 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypedDict, final
+from os import PathLike
+from typing import Any, Literal, TypedDict, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._hazards import Hazards
+from ._observe import Trace
+
 __version__: str
+benign_kinds: tuple[str, ...]
 
 class Error(Exception): ...
 class NoDeviceError(Error): ...
@@ -13,11 +18,33 @@ class KernelImageError(Error): ...
 class CompileError(Error): ...
 class LaunchError(Error): ...
 class UnsupportedInstructionError(Error): ...
-class HazardError(Error): ...
+
+class HazardError(Error):
+    hazards: Hazards  # of the call
+    trace: Trace
 
 _Array = np.ndarray[Any, Any]
+_Host = np.ndarray[Any, Any] | Sequence[Any]
 _Extent = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
 
+@overload
+def gemm(
+    a: _Host,
+    b: _Host,
+    *,
+    variant: str = "auto",
+    accuracy: Literal["float32", "norm", "tf32"] = "float32",
+    out: _Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    device: str | None = None,
+    stream: Any = None,
+    max_memory: int | None = None,
+    devices: Sequence[int | str] | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+    **params: int,
+) -> _Array: ...
+@overload
 def gemm(
     a: Any,  # ArrayLike, or an array on a GPU
     b: Any,
@@ -34,6 +61,19 @@ def gemm(
     progress: bool | Callable[[int, int], object] | None = None,
     **params: int,
 ) -> Any: ...
+@overload
+def transpose(
+    a: _Host,
+    *,
+    variant: str = "auto",
+    out: _Array | None = None,
+    device: str | None = None,
+    stream: Any = None,
+    max_memory: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+    **params: int,
+) -> _Array: ...
+@overload
 def transpose(
     a: Any,  # ArrayLike, or an array on a GPU
     *,
@@ -58,7 +98,7 @@ def probe(
 class Kernel:
     def __new__(
         cls,
-        source_or_ptx: str,
+        source_or_ptx: str | PathLike[str],
         name: str | None,
         options: Sequence[str] = (),
         *,
@@ -88,6 +128,12 @@ class Kernel:
     def source(self) -> str: ...
     @property
     def ptx(self) -> str: ...
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def compiler(self) -> str | None: ...
+    @property
+    def _origin(self) -> Any: ...
     @property
     def check(self) -> bool: ...
     @property
@@ -169,6 +215,7 @@ def observe(
     by_instruction: bool = False,
 ) -> tuple[Any, list[float], tuple[Any, ...] | None]: ...
 def plan(op: str, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> dict[str, Any]: ...
+def watch(open: bool, /) -> None: ...
 def variants() -> tuple[tuple[Any, ...], ...]: ...
 def devices() -> tuple[tuple[Any, ...], ...]: ...
 def config() -> _Config: ...
@@ -193,4 +240,15 @@ def trim(device: str | None, /) -> int: ...
 def event_record(ordinal: int, stream: Any, /) -> Any: ...
 def event_query(event: Any, /) -> bool: ...
 def stream_wait_event(event: Any, stream: Any, /) -> None: ...
+def nvrtc_compile(
+    source: str,
+    file_name: str,
+    entry: str | None,
+    names: Sequence[str],
+    headers: Sequence[str],
+    options: Sequence[str],
+    /,
+) -> bytes: ...
+def cache_load(key: bytes, /) -> bytes | None: ...
+def cache_store(key: bytes, text: bytes, /) -> None: ...
 def configure(images: str, kernels: str) -> None: ...

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
+from ._demangle import demangled
 from ._document import Listing, Node, Paragraph
 from ._rows import Rows
 from ._table import Cell
 from ._trace_rows import base_name
+from ._wording import readable
 
 if TYPE_CHECKING:
     from ._observe import Trace
@@ -41,6 +43,9 @@ class Hazard(NamedTuple):
     count: int  # type: ignore[assignment]   # occurrences: granules of memory, barriers, ...
     argument: int | None  # of the Kernel; counted from 0, without grid and block
     element: tuple[int, ...] | None  # of that argument
+    # The call sites of inlined code, as (file, line), innermost first: of line, and of other_line.
+    callers: tuple[tuple[str | None, int], ...] = ()
+    other_callers: tuple[tuple[str | None, int], ...] = ()
 
 
 class Hazards(Rows[Hazard]):
@@ -56,9 +61,8 @@ class Hazards(Rows[Hazard]):
         ]
 
 
-BENIGN = ("cas-read", "proxy-init", "shuffle-outside")  # kinds of findings that are no hazards
 _SHUFFLES = ("shuffle", "shuffle-outside")
-_OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init")
+_OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init", "init-again")
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
@@ -71,8 +75,8 @@ def rows(
     """
     found = [_row(one, names, args) for one in raw]
     return (
-        Hazards(row for row in found if row.kind not in BENIGN),
-        Hazards(row for row in found if row.kind in BENIGN),
+        Hazards(row for row in found if row.kind not in _core.benign_kinds),
+        Hazards(row for row in found if row.kind in _core.benign_kinds),
     )
 
 
@@ -89,8 +93,8 @@ def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> 
     kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
         raw
     )
-    file, line, text, block, thread = party
-    other_file, other_line, other_text, other_block, other_thread = other
+    file, line, text, block, thread, callers = party
+    other_file, other_line, other_text, other_block, other_thread, other_callers = other
     file, other_file = base_name(file), base_name(other_file)
     two = kind in RACES or kind.startswith("async") or kind in _OF_TWO_THREADS
     element = None
@@ -109,17 +113,19 @@ def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> 
         block=block,
         threads=(thread, other_thread) if two else (thread,) if text else (),
         address=address,
-        message=fault or "",
+        message=readable(fault or ""),
         file=file,
         other_file=other_file,
         other_block=other_block if two and other_text else block,
         count=count,
         argument=argument if argument >= 0 else None,
         element=element,
+        callers=tuple((base_name(of), number) for of, number in callers),
+        other_callers=tuple((base_name(of), number) for of, number in other_callers),
     )
     if not fault or kind in _SHUFFLES:
         return row._replace(message=_sentence(row, space))
-    message = _FOLDERS.sub("", fault)
+    message = _FOLDERS.sub("", row.message)
     return row._replace(message=f"{message}; that is {address}" if argument >= 0 else message)
 
 
@@ -128,7 +134,7 @@ _FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # the path in /
 
 def _width(text: str | None, width: int) -> int:
     """Bytes per element, from the type in the instruction's text."""
-    found = re.search(r"\.[a-z]+(8|16|32|64|128)(?![0-9])", text or "")
+    found = re.search(r"\.(?:b|u|s|f|bf|tf)(8|16|32|64|128)(?![0-9])", text or "")
     return max(int(found[1]) // 8, width) if found else width
 
 
@@ -141,10 +147,13 @@ def _indexed(variable: str, at: int, width: int) -> str:
 
 def _plain_name(name: str) -> str:
     """The last part of a mangled C++ name: "tile" for "_ZZ6kernelPfE4tile"."""
+    found = demangled(name)
+    if found.written != name:
+        return found.plain
     if name.startswith("_Z"):
-        for found in re.finditer(r"\d+", name):
-            for cut in range(found.start(), found.end()):
-                length, start = int(name[cut : found.end()]), found.end()
+        for digits in re.finditer(r"\d+", name):
+            for cut in range(digits.start(), digits.end()):
+                length, start = int(name[cut : digits.end()]), digits.end()
                 rest = name[start + length :]
                 if start + length <= len(name) and re.fullmatch(r"(_\d+|E)?", rest):
                     return name[start : start + length]
@@ -222,6 +231,11 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign: libcu++ "
             f"and Triton have no such fence either{again}"
         )
+    if row.kind == "init-again":
+        return (
+            f"{here} initialises the mbarrier at {where} in {own}, which {there} has initialised "
+            f"in {other}, without mbarrier.inval between the two: undefined in PTX{again}"
+        )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""
         return f"{here} reads {where} in {own}, which was never written{scope}{again}"
@@ -256,6 +270,11 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"that block wait for it before its last thread exits at {there} "
             f"(barrier.cluster){again}"
         )
+    if row.kind == "proxy" and space != "shared":
+        return (
+            f"{here} reads {where} in {own}, {there} writes it in {other}, through a texture or a "
+            f"surface: only the end of the kernel makes the write visible to the read{again}"
+        )
     if row.kind == "proxy":
         return (
             f"{here} reads {where} through the async proxy for {own}, {there} writes it "
@@ -284,7 +303,7 @@ def _thread_name(row: Hazard, which: int) -> str:
 def report(hazards: Sequence[Hazard], entry: str) -> str:
     """All hazards as one text."""
     found = "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
-    lines = [f"kernel {entry}: {found}"]
+    lines = [f"kernel {demangled(entry).written}: {found}"]
     lines += [f"  {number}. {row.message}" for number, row in enumerate(hazards, 1)]
     return "\n".join(lines)
 
@@ -292,8 +311,8 @@ def report(hazards: Sequence[Hazard], entry: str) -> str:
 def error(trace: Trace, entry: str) -> _core.HazardError:
     """The exception for a trace with hazards; it has attributes .hazards and .trace."""
     raised = _core.HazardError(report(trace.hazards, entry))
-    raised.hazards = trace.hazards  # type: ignore[attr-defined]
-    raised.trace = trace  # type: ignore[attr-defined]
+    raised.hazards = trace.hazards
+    raised.trace = trace
     return raised
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ class Launch(NamedTuple):
     block: Extent
     sources: Mapping[str, str]  # of a Kernel: file name to text
     shared_bytes: int = 0  # per block, static and dynamic
+    header_of: Callable[[str], str] = lambda _: ""  # of a Kernel: the text of a header of CUDA's
 
     @property
     def title(self) -> str:
@@ -50,13 +51,14 @@ def launch_of(what: str | _core.Kernel, args: tuple[Any, ...], kw: dict[str, Any
     """The launches that a call would make. Raises what the call itself would raise."""
     __tracebackhide__ = True
     if isinstance(what, _core.Kernel):
-        ptx = what.source == what.ptx
-        sources = {"": what.ptx} if ptx else {"kernel.cu": what.source}
+        sources = {"": what.ptx, **what._origin.texts}
         try:
             grid, block = _extent(args[0]), _extent(args[1])
         except (IndexError, TypeError, ValueError):  # the call will raise for these
             grid = block = (1, 1, 1)
-        return Launch(what.name, "Kernel", None, None, (grid,), block, sources)
+        return Launch(what.name, "Kernel", None, None, (grid,), block, sources)._replace(
+            header_of=lambda name: what._origin.text_of(name, what.ptx) or ""
+        )
     if kw.get("device") is not None:
         kw = kw | {"device": "emu"}  # the call itself refuses any other device
     plan = _core.plan(what, args, kw)

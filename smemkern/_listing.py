@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._document import Heading, Listing, Node, Paragraph
 from ._registry import kernel_file
@@ -81,7 +82,9 @@ def source_of(trace: Trace, file: str) -> list[str]:
     name = Path(file).name
     if name in known:
         return known[name].splitlines()
-    path = None if trace.launch.op == "Kernel" else kernel_file(name)
+    if trace.launch.op == "Kernel":
+        return trace.launch.header_of(name).splitlines()
+    path = kernel_file(name)
     return path.read_text(encoding="utf-8").splitlines() if path else []
 
 
@@ -129,46 +132,118 @@ def _filled(charged: dict[int, Line], text: list[str]) -> list[Line]:
     return lines
 
 
-def nodes(trace: Trace, file: str | None = None) -> list[Node]:
-    """The listing as document nodes, file by file."""
+class Column(NamedTuple):
+    """A column of counts in the margin."""
+
+    group: str
+    name: str
+    short: str  # where there is little room
+    wide: int
+    cell: Callable[[Line], str]  # "": this line has no such count
+
+
+def _of_shared(cell: Callable[[Line], object], form: str = "") -> Callable[[Line], str]:
+    return lambda line: format(cell(line), form) if line.shared else ""
+
+
+def _of_global(cell: Callable[[Line], object]) -> Callable[[Line], str]:
+    return lambda line: str(cell(line)) if line.global_ else ""
+
+
+_SHARED = (
+    Column("shared", "requests", "req", 9, _of_shared(lambda line: line.shared_requests)),
+    Column("shared", "wavefronts", "wavef", 10, _of_shared(lambda line: line.wavefronts)),
+    Column("shared", "ideal", "ideal", 9, _of_shared(lambda line: line.ideal)),
+    Column("shared", "factor", "factor", 6, _of_shared(lambda line: line.factor, ".2f")),
+)
+_JOINED = (
+    Column("as joined", "requests", "req", 9, _of_shared(lambda line: line.joined[0])),
+    Column("as joined", "wavefronts", "wavef", 10, _of_shared(lambda line: line.joined[1])),
+    Column("as joined", "ideal", "ideal", 9, _of_shared(lambda line: line.joined[2])),
+    Column("as joined", "factor", "factor", 6, _of_shared(lambda line: line.joined_factor, ".2f")),
+)
+_GLOBAL = (
+    Column("global", "requests", "req", 9, _of_global(lambda line: line.global_requests)),
+    Column("global", "sectors", "sectors", 8, _of_global(lambda line: line.sectors)),
+)
+_CODE = 50  # characters of code that should have room beside the widest margin
+
+
+class Margin:
+    """The counts at the left of the lines, in columns.
+
+    If `width` is too short for them and the code, they have their own width, and a column without
+    a count is left out; beside the columns "as joined" so is the ideal.
+    """
+
+    def __init__(self, lines: list[Line], joined: bool, width: int | None) -> None:
+        self.columns = [*_SHARED, *_JOINED * joined, *_GLOBAL]
+        self.names = [column.name for column in self.columns]
+        self.widths = [column.wide for column in self.columns]
+        self.number = 6  # characters of a line's number
+        self.is_narrow = width is not None and width < self.code + _CODE
+        if self.is_narrow:
+            longest = [max(len(c.cell(line)) for line in lines) for c in self.columns]
+            used = [
+                (c, n)
+                for c, n in zip(self.columns, longest, strict=True)
+                if n and not (joined and c.name == "ideal")
+            ]
+            self.columns = [c for c, _ in used]
+            self.names = [c.short for c in self.columns]
+            self.widths = [max(len(c.short), n) for c, n in used]
+            self.number = max(4, len(str(lines[-1].number)))
+
+    @property
+    def code(self) -> int:
+        """Where the code begins."""
+        return sum(self.widths) + len(self.widths) + self.number + 2
+
+    def head(self) -> list[str]:
+        above, end = "", 0
+        groups = ["", *(column.group for column in self.columns)]
+        for before, group, name, width in zip(
+            groups, groups[1:], self.names, self.widths, strict=False
+        ):
+            start, end = end, end + width + 1
+            if group != before:  # above the name of its first column
+                at = max(start + width - max(len(group), len(name)), len(above) + bool(above))
+                above = f"{above:<{at}}{group:>{start + width - at}}"
+        below = self._joined(self.names) + f"{'line':>{self.number + 1}}"
+        return [above, below]
+
+    def line(self, line: Line) -> str:
+        counts = self._joined([column.cell(line) for column in self.columns])
+        inlined = "+" if line.inlined else " "
+        return f"{counts[:-1]}{inlined} {line.number:>{self.number}} {line.text}".rstrip()
+
+    def _joined(self, cells: Iterable[str]) -> str:
+        return "".join(f"{c:>{w}} " for c, w in zip(cells, self.widths, strict=True))
+
+
+def nodes(trace: Trace, file: str | None = None, width: int | None = None) -> list[Node]:
+    """The listing as document nodes, file by file, for lines of `width` characters."""
     __tracebackhide__ = True
     files = listing(trace)
     if file is not None and file not in files:
         raise ValueError(f"no line of {file!r} has counts; files that have: {', '.join(files)}")
     joined = any(row.joined for row in trace.shared)
-    shared = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6}"
-    above = f"{'shared':>9}" + f"{'as joined':>38}" * joined + f"{'global':>38}"
-    names = f"{shared} " + f"{shared} " * joined + f"{'requests':>9} {'sectors':>8}    line"
-    head = f"{above}\n{names}"
-    width = 65 + 38 * joined
     parts: list[Node] = [Paragraph(trace.coverage)] if trace.coverage else []
     for name, lines in files.items():
         if file not in (None, name):
             continue
         parts.append(Heading(Path(name).name or f"{trace.launch.kernel}, PTX"))
-        shown: list[object] = [Cell(line, "dim") for line in head.split("\n")]
+        margin = Margin(lines, joined, width)
+        shown: list[object] = [Cell(line, "dim") for line in margin.head()]
         before = None
         for line in lines:
             if before is not None and line.number != before + 1:
                 shown.append("...")
             before = line.number
-            whole = _margin(line, joined) + f" {line.number:>6} {line.text}".rstrip()
-            shown.append(Cell(whole, "bad" if line.wavefronts > line.ideal else ""))
-            shown += [Cell(f"{'':>{width}} ! {message}", "bad") for message in line.hazards]
-        parts.append(Listing(shown, indent=width + 5))
+            shown.append(Cell(margin.line(line), "bad" if line.wavefronts > line.ideal else ""))
+            shown += [Cell(f"{'':>{margin.code}} ! {message}", "bad") for message in line.hazards]
+        parts.append(Listing(shown, indent=margin.code + 5))
     parts += [Paragraph(f"as joined: {trace.shared.source}")] if joined else []
+    if joined and width is not None and margin.is_narrow:
+        parts.append(Paragraph("ideal: wavefronts / factor; a wider terminal shows it"))
     return parts
-
-
-def _four(requests: int, wavefronts: int, ideal: int, factor: float) -> str:
-    return f"{requests:>9} {wavefronts:>10} {ideal:>9} {factor:>6.2f}"
-
-
-def _margin(line: Line, joined: bool) -> str:
-    shared, machine, global_ = " " * 37, " " * 38 * joined, " " * 18
-    if line.shared:
-        shared = _four(line.shared_requests, line.wavefronts, line.ideal, line.factor)
-        machine = f" {_four(*line.joined, line.joined_factor)}" * joined
-    if line.global_:
-        global_ = f"{line.global_requests:>9} {line.sectors:>8}"
-    return f"{shared}{machine} {global_}{'+' if line.inlined else ' '}"

@@ -1,4 +1,4 @@
-"""Finds NVRTC and CUDA's headers, in the packages of smemkern[nvrtc] or in a CUDA Toolkit."""
+"""Finds NVRTC and CUDA's headers, in the packages of the extra nvrtc or in a CUDA Toolkit."""
 
 from __future__ import annotations
 
@@ -57,6 +57,16 @@ def _include_roots() -> Iterator[Path]:
     if nvcc:
         yield Path(nvcc).resolve().parent.parent / "include"
     yield Path("/usr/local/cuda/include")
+
+
+def all_include_options() -> tuple[str, ...]:
+    """include_options(), and a toolkit for the headers of libraries that wheels leave out."""
+    first = include_options()
+    chosen = {option[2:] for option in first}
+    roots = [root for root in _include_roots() if (root / "curand_kernel.h").is_file()]
+    roots += [path.parent for nvidia in wheels() for path in nvidia.glob("*/include/curand.h")]
+    more = dict.fromkeys(f"-I{root}" for root in roots if str(root) not in chosen)
+    return (*first, *more)
 
 
 def _folders(root: Path) -> list[Path] | None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _adapters, _core, _hazards
+from . import _adapters, _core, _hazards, _watch
 from ._architectures import architecture
 from ._document import Node, Paragraph, Table, as_text, text
 from ._hazards import Hazards
@@ -50,8 +50,8 @@ class Trace:
         Races and other mistakes that the run revealed; see docs/hazards.md.
     benign : Rows of Hazard
         Findings that do no harm: reads whose value a compare-and-swap checks (kind "cas-read"),
-        mbarriers without a fence after their initialisation (kind "proxy-init"), and shuffles that
-        read lanes outside their mask (kind "shuffle-outside").
+        mbarriers without a fence after their initialisation (kind "proxy-init") or initialised
+        twice ("init-again"), and shuffles that read lanes outside their mask ("shuffle-outside").
     checked : bool
         Whether the run looked for hazards.
     machine_code : MachineCode or None
@@ -192,7 +192,8 @@ class Trace:
 
         Returns
         -------
-        matplotlib.figure.Figure
+        numpy.ndarray of matplotlib.axes.Axes
+            Lines and worst request; one Axes if no line accesses shared memory.
         """
         from ._trace_plot import plot
 
@@ -304,7 +305,9 @@ def _traced(
         found = _hazards.rows(raw[3], names, arrays)
     else:
         found = _hazards.rows(_hazards.renumbered(raw[3], call.numbers), call.names, call.values)
-    return Trace(result, raw, found, launch, machine)
+    made = Trace(result, raw, found, launch, machine)
+    _watch.seen(made)
+    return made
 
 
 def trace(

@@ -120,7 +120,8 @@ def _itemsize(dtype: Any) -> tuple[str, int]:
 
 
 def _compute_roof(roofs: Ceilings, dtype: str) -> float:
-    units = {"float16": "bfloat16 matrix", "bfloat16": "bfloat16 matrix", "tf32": "tf32 matrix"}
+    half = "float16 matrix" if "float16 matrix" in roofs.compute else "bfloat16 matrix"
+    units = {"float16": half, "bfloat16": "bfloat16 matrix", "tf32": "tf32 matrix"}
     __tracebackhide__ = True
     unit = units.get(dtype, dtype)
     if unit not in roofs.compute:

@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._trace_rows import place
-from .plot import BLUE, ORANGE, draw_request
+from .plot import BLUE, ORANGE, draw_request, pyplot
 
 if TYPE_CHECKING:
     from ._observe import Trace
 
 
 def plot(trace: Trace) -> Any:
-    from matplotlib.figure import Figure
-
+    plt = pyplot()
     rows = trace.shared
-    figure = Figure(figsize=(12, max(4.2, 0.45 * len(rows) + 1.5)), layout="constrained")
+    figure, axes = plt.subplots(
+        1,
+        2 if rows else 1,
+        figsize=(12, max(4.2, 0.45 * len(rows) + 1.5)),
+        layout="constrained",
+        squeeze=False,
+    )
+    axes = axes[0]
     figure.suptitle(trace.launch.title + (f"  ({trace.coverage})" if trace.coverage else ""))
     if not rows:
-        axes = figure.subplots()
-        axes.text(0.5, 0.5, "no access to shared memory", ha="center", va="center")
-        axes.set_axis_off()
-        return figure
-    bars, request_axes = figure.subplots(1, 2)
+        axes[0].text(0.5, 0.5, "no access to shared memory", ha="center", va="center")
+        axes[0].set_axis_off()
+        return axes
+    bars, request_axes = axes
     at = np.arange(len(rows))
     bars.barh(at - 0.2, [row.wavefronts for row in rows], 0.4, color=ORANGE, label="wavefronts")
     bars.barh(at + 0.2, [row.ideal for row in rows], 0.4, color=BLUE, label="ideal")
@@ -40,4 +45,4 @@ def plot(trace: Trace) -> Any:
     request_axes.set_title(
         f"{place(worst)} {worst.op}: {worst.worst} wavefronts", fontsize="medium"
     )
-    return figure
+    return axes

@@ -101,10 +101,22 @@ def base_name(file: str | None) -> str | None:
     return None if file is None else PurePath(file).name
 
 
+_WIDEST = 72  # characters of a place in a table
+
+
 def place(row: SharedRow | GlobalRow) -> str:
     """A row's line and its callers, such as "common.cuh:21 < gemm_tiled.cu:32"."""
-    own = f"{row.file or 'line'}:{row.line}"
-    return " < ".join([own, *(f"{file or 'line'}:{line}" for file, line in row.callers)])
+    parts = [f"{file or 'line'}:{line}" for file, line in [(row.file, row.line), *row.callers]]
+    whole = " < ".join(parts)
+    if len(whole) <= _WIDEST:
+        return whole
+    ends = [parts[0], "...", parts[-1]] if len(parts) > 2 else parts
+    return " < ".join(_cut(part) for part in ends)
+
+
+def _cut(part: str, most: int = 40) -> str:
+    """A place whose file has a long name, by the end of that name."""
+    return part if len(part) <= most else f"...{part[3 - most :]}"
 
 
 class SharedRows(Rows[SharedRow]):

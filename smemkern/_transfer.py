@@ -65,7 +65,7 @@ def last_transfer() -> Transfer | None:
     return None if moved is None else Transfer(*moved)
 
 
-def _bar() -> Callable[[int, int], None]:
+def _bar(unit: str) -> Callable[[int, int], None]:
     """The callback for progress=True. It creates a tqdm bar at its first call with work left."""
     try:
         from tqdm.auto import tqdm
@@ -76,7 +76,7 @@ def _bar() -> Callable[[int, int], None]:
 
     def show(done: int, total: int) -> None:
         if not bars and done < total:
-            bars.append(tqdm(total=total, unit="B", unit_scale=True, leave=False))
+            bars.append(tqdm(total=total, unit=unit, unit_scale=unit == "B", leave=False))
         for bar in bars:
             bar.update(done - bar.n)
             if done == total:

@@ -51,6 +51,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def bank(address: ArrayLike, arch: Arch = "sm_90") -> Any:
     """The bank of each byte address: (address / 4) mod 32.
 

@@ -35,6 +35,11 @@ __all__ = [
     "stride_table",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 SECTOR, LINE = 32, 128  # bytes
 WIDTHS = (1, 2, 4, 8, 16, 32)
 

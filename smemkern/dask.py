@@ -24,7 +24,7 @@ import numpy as np
 
 from . import _core
 
-_INSTALL = "smemkern.dask needs dask: pip install 'smemkern[dask]'"
+_INSTALL = "smemkern.dask needs dask: pip install '.[dask]' in the clone"
 
 
 def gemm(

@@ -1,4 +1,4 @@
-"""Plots of the models. They need matplotlib (pip install smemkern[plot]), but no display.
+"""Plots of the models. They need matplotlib (pip install '.[plot]' in a clone), but no display.
 
 Each function draws into `ax`, or into a new figure, and returns the Axes. Colours are Okabe and
 Ito's and matplotlib's perceptually uniform maps, which colour-blind readers can distinguish.
@@ -30,16 +30,28 @@ if TYPE_CHECKING:
 
 __all__ = ["layout", "occupancy", "request", "roofline", "sectors", "stride_table"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+NO_MATPLOTLIB = "pictures need matplotlib: pip install '.[plot]' in the clone"
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2 #E69F00 #009E73 #D55E00 #CC79A7".split()
 GREY = "#8a8a8a"
 OF_LIMITER = dict(zip(LIMITERS, (BLUE, ORANGE, GREEN, PURPLE, RED), strict=True))
 
 
-def _axes(ax: Axes | None, width: float, height: float) -> Axes:
+def pyplot() -> Any:
+    """matplotlib.pyplot, where notebooks and plt.show() look for figures."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install 'smemkern[plot]'") from missing
+        raise ImportError(NO_MATPLOTLIB) from missing
+    return plt
+
+
+def _axes(ax: Axes | None, width: float, height: float) -> Axes:
+    plt = pyplot()
     if ax is not None:
         return ax
     return plt.subplots(figsize=(width, height), layout="constrained")[1]

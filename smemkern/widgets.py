@@ -4,7 +4,7 @@
     smemkern.widgets.layout()    a tile with its padding or swizzle, and an access pattern
 
 In a notebook, an Explorer shows its plot. If ipywidgets is installed (pip install
-smemkern[notebook]), it also shows controls that redraw it. A static page exported from the
+pip install '.[notebook]'), it also shows controls that redraw it. A static page exported from the
 notebook still contains the plot.
 """
 
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Explorer", "banks", "layout"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 _DPI = 90
 
@@ -80,7 +85,7 @@ class Explorer:
         try:
             import ipywidgets as w
         except ImportError as missing:
-            wanted = "controls need ipywidgets: pip install 'smemkern[notebook]'"
+            wanted = "controls need ipywidgets: pip install '.[notebook]' in the clone"
             raise ImportError(wanted) from missing
 
         png, text = self.picture()
@@ -135,7 +140,7 @@ def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install 'smemkern[plot]'") from missing
+        raise ImportError(plot.NO_MATPLOTLIB) from missing
     return Figure(figsize=(width, height), layout="constrained")
 
 

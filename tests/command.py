@@ -16,6 +16,25 @@ def sum_source():
     return re.search(r"```cuda\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1]
 
 
+def reference_source():
+    """ref.cu of the page: sum.cu with its barrier."""
+    return sum_source().replace("half /= 2)", "half /= 2, __syncthreads())")
+
+
+def checked_source():
+    """sum.cu below the comment that describes a launch."""
+    launch = "--grid 4 --block 256 --arg f32[1000]=random --arg f32[4] --arg i32=1000"
+    return f"// smemkern: check {launch}\n{sum_source()}"
+
+
+def write_examples(folder):
+    """The files of the examples of --help."""
+    (folder / "src").mkdir()
+    (folder / "src" / "sum.cu").write_text(checked_source())
+    (folder / "sum.cu").write_text(sum_source())
+    (folder / "ref.cu").write_text(reference_source())
+
+
 def is_like(printed, wanted):
     """Whether a text is one that has "..." in place of what varies."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -4,9 +4,40 @@ import gc
 import numpy as np
 import pytest
 
+import first_run
 import smemkern
 from checks import HAS_GPU
 from command import Commands
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--all", action="store_true", dest="all_tests", help="every test (tests/first_run.py)"
+    )
+
+
+def pytest_configure(config):
+    given = getattr(config, "workerinput", {})  # of a worker of xdist, by the hook below
+    config.stash[first_run.CHOSEN] = given.get("first_run", first_run.is_wanted(config))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["first_run"] = node.config.stash[first_run.CHOSEN]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(session, config, items):
+    session.stash[first_run.COLLECTED] = list(items)
+    if config.stash[first_run.CHOSEN]:
+        kept = first_run.chosen(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.stash[first_run.CHOSEN]:
+        terminalreporter.write_line(first_run.SUMMARY)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +73,7 @@ def rng():
 @pytest.fixture(scope="session")
 def nvrtc():
     if not smemkern._core.config()["nvrtc"][0].isdigit():
-        pytest.skip("NVRTC is not installed: pip install smemkern[nvrtc]")
+        pytest.skip("NVRTC is not installed: pip install '.[nvrtc]'")
 
 
 @pytest.fixture

@@ -15,16 +15,31 @@ KINDS = {
 }
 
 
-def promised(name):
-    """{path: kinds}, with [] for what an array holds and * for any key."""
+def section_of(name):
+    """{path: kinds} of the command's own table."""
     section = PAGE.read_text(encoding="utf-8").split(f"### smemkern.{name}/1\n")[1].split("###")[0]
     found = {"schema": {"string"}}
     for keys, kinds in re.findall(r"^\| (`.*?) \| ([^|]*) \|", section, re.M):
         for path in re.findall(r"`([^`]+)`", keys):
             found[path] = set(re.split(", | or ", kinds))
+    return found
+
+
+def promised(name):
+    """{path: kinds}, with [] for what an array holds and * for any key."""
+    found = section_of(name)
     if name == "trace":
         check = promised("check")
         found |= {path: kinds for path, kinds in check.items() if path.startswith("hazards")}
+    if name == "check":
+        trace = section_of("trace")
+        found |= {path: kinds for path, kinds in trace.items() if path.startswith("over_limit")}
+    if name == "judge":
+        found |= {
+            path.replace("hazards[]", "problems[].hazard", 1): kinds
+            for path, kinds in promised("check").items()
+            if path.startswith("hazards[].")
+        }
     if name == "check":
         hazards = {path: kinds for path, kinds in found.items() if path.startswith("hazards[]")}
         found |= {path.replace("hazards", "benign", 1): kinds for path, kinds in hazards.items()}

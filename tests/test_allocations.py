@@ -5,13 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from cuda_build import build, build_driver
+
+from checks import environment
 
 HERE = Path(__file__).parent
 CUDA = HERE / "cuda"
-sys.path.insert(0, str(CUDA))
-from cuda_build import build, build_driver  # noqa: E402
-
-from checks import environment  # noqa: E402
 
 ON_EMU = "kernel gemm batches tensor_maps textures split transpose".split()
 ON_EMU += "trace trace_bulk hazards blocks".split()

@@ -1,20 +1,16 @@
 """smemkern.bench, the fit of what "auto" predicts by, and what it then chooses."""
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import smemkern
 from checks import HAS_GPU
+from rows import table
 from smemkern import _core, _timings
 from smemkern._bench import Bench, Line, fit
 from smemkern._rows import Rows
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
-from rows import table  # noqa: E402
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]

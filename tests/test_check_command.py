@@ -65,7 +65,7 @@ def test_a_store_that_the_optimiser_removes(tmp_path, nvrtc, capsys, optimised):
     more = [] if optimised else ["--no-optimise"]
     assert main(["check", str(file), *ARGS, "--arg=i32=2", *more]) == (0 if optimised else 1)
     out = capsys.readouterr().out
-    assert ("WAW race, shared last[0]: kernel.cu:3" in out) != optimised
+    assert ("WAW race, shared last[0]: dead.cu:3" in out) != optimised
 
 
 def test_ptx_cannot_be_unoptimised(tmp_path, capsys):
@@ -91,5 +91,5 @@ def test_a_benign_race_is_a_note(tmp_path, nvrtc, capsys):
     file.write_text(CAS_LOOP)
     assert main(["check", str(file), "--grid=2", "--block=64", "--arg=i32[1]"]) == 0
     out = capsys.readouterr().out
-    assert "note: kernel.cu:2 reads argument 0, element 0" in out
+    assert "note: add.cu:2 reads argument 0, element 0" in out
     assert "no hazards" in out

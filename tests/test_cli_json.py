@@ -7,7 +7,7 @@ import pytest
 
 import json_pages
 import smemkern
-from command import PAGE, sum_source
+from command import PAGE, write_examples
 from smemkern import Device, _ncu
 from smemkern.__main__ import COMMANDS
 from smemkern._bench import Fit
@@ -17,11 +17,21 @@ from smemkern._rows import Rows
 from test_trace_rows import PTX
 
 SUM = "--grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000"
-RACE = """extern "C" __global__ void race(int *y) { y[threadIdx.x / 32] = threadIdx.x; }"""
-BENIGN = """extern "C" __global__ void benign(int *y) {
+RACE = """__device__ __forceinline__ void set(int *y) { y[threadIdx.x / 32] = threadIdx.x; }
+extern "C" __global__ void race(int *y) { set(y); }"""
+TILE = """extern "C" __global__ void tile(float *y) {
+    __shared__ float t[32][32];
+    t[threadIdx.x][threadIdx.y] = 1;
+    __syncthreads();
+    y[threadIdx.x + 32 * threadIdx.y] = t[threadIdx.y][threadIdx.x];
+}"""
+BENIGN = """__device__ __forceinline__ void add(int *y) {
     int old = *y;
     atomicCAS(y, old, old + 1);
-}"""
+}
+extern "C" __global__ void benign(int *y) { add(y); }"""
+JUDGED = """--grid 'cdiv(n,256)' --block 256 --size n=300 --arg 'f32[n]=random'
+    --arg 'f32[cdiv(n,256)]' --arg i32=n"""
 DOCUMENTS = {
     "info": [""],
     "demo": ["--device emu"],
@@ -39,6 +49,7 @@ DOCUMENTS = {
         "k.ptx --grid 2 --block 32 --arg i32[64]",
         f"sum.cu {SUM}",
         "race.cu --grid 1 --block 64 --arg i32[4]",
+        "gemm --shape 32 32 32 --variant conflicted --max-factor 1",
         "k.ptx --grid 2 --block 32 --arg i32[64] --machine-code",
     ],
     "banks": [
@@ -60,8 +71,17 @@ DOCUMENTS = {
         f"sum.cu {SUM}",
         "race.cu --grid 1 --block 64 --arg i32[4]",
         "benign.cu --grid 1 --block 64 --arg i32[1]",
+        "tile.cu --grid 1 --block 32,32 --arg f32[1024] --max-factor 2",
         "k.ptx --grid 1 --block 32 --arg i32[8]",
         "k.ptx --grid 1 --block 32 --arg i32[64]",
+    ],
+    "ci": ["src", "wrong.cu", "k.ptx"],
+    "judge": [
+        f"ref.cu sum.cu {JUDGED}",
+        f"ref.cu ref.cu {JUDGED} --size n=100",
+        f"ref.cu wrong.cu {JUDGED}",
+        "one.cu race.cu --grid 1 --block 64 --arg i32[2]",
+        f"ref.cu ref.cu {JUDGED} --block 64 --reference-block 256",
     ],
     "completion": ["bash"],
 }
@@ -70,9 +90,12 @@ DOCUMENTS = {
 @pytest.fixture
 def document(command, tmp_path, monkeypatch, short_demo):
     """What a command prints, with a GPU, ncu and long measurements made up."""
-    (tmp_path / "sum.cu").write_text(sum_source())
+    write_examples(tmp_path)
+    (tmp_path / "wrong.cu").write_text("// smemkern: check --grid 1")
     (tmp_path / "k.ptx").write_text(PTX)
     (tmp_path / "race.cu").write_text(RACE)
+    (tmp_path / "tile.cu").write_text(TILE)
+    (tmp_path / "one.cu").write_text(RACE.replace("y[", "if (threadIdx.x % 32 == 0) y["))
     (tmp_path / "benign.cu").write_text(BENIGN)
     monkeypatch.chdir(tmp_path)
     gpu = Device("cuda:0", "Some GPU", (9, 0), 132, 1980.0, 2**37, 232448)

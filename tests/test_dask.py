@@ -231,7 +231,7 @@ def test_without_dask():
         "except ImportError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "smemkern.dask needs dask: pip install 'smemkern[dask]'"
+    assert done.stdout.strip() == "smemkern.dask needs dask: pip install '.[dask]' in the clone"
 
 
 def test_a_worker_is_killed_in_the_middle(rng, tmp_path):

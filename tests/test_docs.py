@@ -48,6 +48,13 @@ def test_the_kernel_of_your_own(nvrtc):
     assert names["t"].global_ and not names["t"].hazards
 
 
+def write_sources(page, folder):
+    """The sources that a page shows with their names: // name.cu in the first line."""
+    text = page.read_text(encoding="utf-8")
+    for name, source in re.findall(r"```cuda\n// (\w+\.cu)\n(.*?)```", text, re.S):
+        (folder / name).write_text(source, encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_understood(page, monkeypatch, tmp_path, command):
     """Those of blocks of shell that need no GPU and take no minutes; kernels in files are there."""
@@ -57,12 +64,26 @@ def test_commands_are_understood(page, monkeypatch, tmp_path, command):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     flip = re.search(r'source = """\n(.*?)"""', readme, re.S)[1]
     (tmp_path / "flip.cu").write_text(flip, encoding="utf-8")
+    write_sources(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     for line in found:
         words = line.split("#")[0]
         if words.split()[0] in ("demo", "bench", "profile") or "rotate" in words:
             continue
         assert command.run(words) in (0, 1), f"{line}: {command.err}"
+
+
+def test_the_verdict_of_the_page(nvrtc, monkeypatch, tmp_path, command):
+    page = DOCS / "judge.md"
+    write_sources(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    line = re.search(r"```sh\npython -m smemkern (.*?)```", text, re.S)[1].replace("\\\n", " ")
+    assert command.run(line) == 1
+    shown = re.search(r"```text\n(.*?)```", text, re.S)[1]
+    numbers = re.compile(r" *\d+(\.\d+)?")  # of other versions of NumPy and NVRTC
+    assert numbers.sub("N", command.out).strip() == numbers.sub("N", shown).strip()
+    assert command.run(line, "--values", "random,zeros") == 0
 
 
 def anchors(page):

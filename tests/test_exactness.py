@@ -7,25 +7,21 @@ test is a regression test: the emulator must give its own earlier count, which s
 the hardware. What the record lacks is skipped, as not measured yet.
 """
 
-import sys
 from functools import cache
 
 import numpy as np
 import pytest
 
 import smemkern
-from checks import ROOT, record
-
-sys.path += [str(ROOT / "benchmarks"), str(ROOT / "validation")]
-
-from exactness.corpus import CASES  # noqa: E402
-from exactness.operations import OPERATIONS  # noqa: E402
-from exactness.parts import groups  # noqa: E402
-from exactness.patterns import draw  # noqa: E402
-from exactness.play import PARTS  # noqa: E402
-from exactness.predict import predicted  # noqa: E402
-from exactness.reasons import BY_SCHEDULE, EXPLAINED, not_measured, why  # noqa: E402
-from records import names  # noqa: E402
+from checks import record
+from exactness.corpus import CASES
+from exactness.operations import OPERATIONS
+from exactness.parts import groups
+from exactness.patterns import draw
+from exactness.play import PARTS
+from exactness.predict import predicted
+from exactness.reasons import BY_SCHEDULE, EXPLAINED, not_measured, why
+from records import names
 
 RECORDS = {name: record(name) for name in names("exactness-")}
 CALLS = {name: groups(part) for name, part in PARTS.items()}

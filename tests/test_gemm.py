@@ -292,6 +292,26 @@ def test_out_of_any_stride(device, rng):
     assert np.all(memory[::2] == 5)
 
 
+@pytest.mark.parametrize("beta", [0, 0.5])
+@pytest.mark.parametrize("dtype", ["f2", "f8", ">f4", "bfloat16", "c8", "O", "i4", "?"])
+def test_out_is_cast_as_by_matmul(dtype, beta, device, rng):
+    a, b = rng.standard_normal((13, 8), np.float32), rng.standard_normal((8, 11), np.float32)
+    out, expected = np.full((13, 11), 2, dtype), np.full((13, 11), 2, dtype)
+    product = smemkern.gemm(a, b, device=device, out=np.full((13, 11), 2, np.float32), beta=beta)
+    try:
+        np.matmul(a, b, out=expected)
+        possible = beta == 0 or np.can_cast(out.dtype, np.float32, "same_kind")
+    except TypeError:
+        possible = False
+    if possible:
+        assert smemkern.gemm(a, b, out=out, beta=beta, device=device) is out
+        assert np.array_equal(out, product.astype(dtype))
+    else:
+        with pytest.raises(TypeError, match=f"out has dtype {out.dtype}, the result has float32"):
+            smemkern.gemm(a, b, out=out, beta=beta, device=device)
+        assert np.array_equal(out, np.full((13, 11), 2, dtype))
+
+
 def test_out_of_no_dimensions(device):
     out = np.array(4.0)
     assert smemkern.gemm([1.0, 2.0], [3.0, 4.0], out=out, beta=0.5, device=device) is out

@@ -1,17 +1,13 @@
 """GEMM that reads A and B row by row or column by column, as they lie: every pair of orders."""
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import smemkern
 from checks import assert_gemm, random_matrix
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
-from rows import parameter_sets  # noqa: E402
+from rows import parameter_sets
 
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
 SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of rows by mma.sync

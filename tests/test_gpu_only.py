@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import first_run
+
 HERE = Path(__file__).parent
 ARRAYS = "cuda/test_device_arrays.py"
 A_LIBRARY = "that the real library says of its arrays and streams what the fake's arrays say"
@@ -51,6 +53,10 @@ GPU_ONLY = {
     "emu/test_random_modules.py::test_both_devices_leave_the_same": (
         "emu/test_random_modules.py::test_the_emulator_leaves_what_the_model_leaves",
         f"{BOTH} a model in Python, which leaves out a checksum of arithmetic",
+    ),
+    "emu/test_emu_texture.py::test_both_devices_sample_the_same_bits": (
+        "emu/test_emu_texture.py::test_linear_sampling",
+        f"{BOTH} a model in NumPy within the filter's precision",
     ),
     "test_corpus.py::test_devices_agree_bit_for_bit": (
         "test_corpus.py::test_results",
@@ -127,7 +133,8 @@ def ours(request) -> list[pytest.Item]:
     """The tests of this run, which is of whole files."""
     if request.config.option.keyword or any("::" in given for given in request.config.args):
         pytest.skip("tests were picked, perhaps without their twins")
-    return [item for item in request.session.items if item.path.is_relative_to(HERE)]
+    collected = request.session.stash[first_run.COLLECTED]
+    return [item for item in collected if item.path.is_relative_to(HERE)]
 
 
 def test_all_are_listed(ours) -> None:

@@ -196,6 +196,159 @@ def test_what_wgmma_reads(step, kinds):
     assert bool(got) == bool(kinds)
 
 
+AGAIN = (
+    PARTS
+    + r"""
+extern "C" __global__ void k(float *y) {
+    __shared__ unsigned long long bar;
+    if (threadIdx.x == 0) {
+        make(at(&bar), 32);
+        BETWEEN
+        make(at(&bar), 32);
+    }
+    __syncthreads();
+    arrive(at(&bar));
+    wait(at(&bar), 0);
+}
+"""
+)
+INVAL = 'asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(at(&bar)) : "memory");'
+DATA = "*(volatile unsigned long long *)&bar = 0x8000000000000001ull;"
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize(
+    ("between", "notes"), [("", ["init-again"]), (INVAL, []), (DATA, [])], ids=["", "inval", "data"]
+)
+def test_an_mbarrier_is_made_twice(between, notes):
+    kinds, trace = found(AGAIN.replace("BETWEEN", between), 32, np.zeros(1, "f4"))
+    assert kinds == set()
+    assert [row.kind for row in trace.benign] == notes
+    assert all("without mbarrier.inval" in row.message for row in trace.benign)
+
+
+# Two operations read one place; the wait is for the first one only.
+TWO_STORES = (
+    PARTS
+    + r"""
+extern "C" __global__ void k(float *y, int lanes) {
+    __shared__ __align__(128) float tile[64];
+    const unsigned t = threadIdx.x;
+    tile[t] = t;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    for (int i = 0; i < 2; i++)
+        if (t == i * (lanes - 1)) {
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"
+                         ::"l"(y + 64 * i), "r"(at(tile)) : "memory");
+            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        }
+    if (t == 0) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+    if (t == 1 && BOTH) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    __syncthreads();
+    tile[t] = 0;
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+"""
+)
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize(
+    ("pending", "lanes", "both", "races"),
+    [(0, 1, 0, False), (1, 1, 0, True), (0, 2, 1, False), (0, 2, 0, True)],
+    ids=["all", "all but one", "two lanes", "one lane of two"],
+)
+def test_each_bulk_store_of_one_place_is_waited_for(pending, lanes, both, races):
+    source = TWO_STORES.replace("PENDING", str(pending)).replace("BOTH", str(both))
+    y = np.zeros(128, "f4")
+    got, _ = found(source, 64, y, np.int32(lanes))
+    assert bool(got) == races
+    assert got <= {"async-write", "WAR"}
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize(("pending", "kinds"), [(0, set()), (1, {"async-write"})])
+def test_each_wgmma_of_one_place_is_waited_for(pending, kinds):
+    again = re.search(r' *asm volatile\("wgmma.mma_async.*?"memory"\);', PRODUCT, re.S)
+    twice = PRODUCT.replace(again[0], again[0].replace("/*commit*/", "") + "\n" + again[0])
+    source = twice.replace("wait_group.sync.aligned 0", f"wait_group.sync.aligned {pending}")
+    assert source.count("wgmma.commit_group") == 2
+    got, _ = found(source, 128, np.ones(512, "f4"), np.zeros(512, "f4"))
+    assert got == kinds
+
+
+# A producer's write, and a fence by it or by the consumer; round after round.
+HANDOVER = (
+    PARTS
+    + r"""
+#define FENCE(where) \
+    if (FENCES & where) asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+extern "C" __global__ void k(float *y) {
+    __shared__ __align__(128) float tile[32];
+    __shared__ unsigned long long full, empty;
+    const unsigned t = threadIdx.x;
+    if (t == 0) make(at(&full), 32), make(at(&empty), 1);
+    __syncthreads();
+    for (int i = 0; i < ROUNDS; i++) {
+        if (t < 32) {
+            FENCE(1);
+            tile[t] = t + i;
+            FENCE(2);
+            arrive(at(&full));
+            FENCE(4);
+            wait(at(&empty), i & 1);
+        } else if (t == 32) {
+            FENCE(8);
+            wait(at(&full), i & 1);
+            FENCE(16);
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;"
+                         ::"l"(y), "r"(at(tile)) : "memory");
+            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+            asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+            arrive(at(&empty));
+        }
+    }
+}
+"""
+)
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("rounds", [1, 20])
+@pytest.mark.parametrize("fences", range(32))
+def test_where_the_proxy_fence_is(fences, rounds):
+    """Only one between the write and the arrival, or between the wait and the copy, counts."""
+    source = HANDOVER.replace("FENCES", str(fences)).replace("ROUNDS", str(rounds))
+    y = np.zeros(32, "f4")
+    got, _ = found(source, 64, y)
+    assert got == (set() if fences & (2 | 16) else {"proxy"})
+
+
+# Two groups of warps wait at barrier 1 in different places.
+PLACES = r"""
+extern "C" __global__ void k(float *y) {
+    __shared__ float tile[64];
+    const unsigned t = threadIdx.x;
+    if (t < 32) {
+        tile[t] = t;
+        asm volatile("BARRIER 1;" ::: "memory");
+    } else {
+        tile[t] = 2 * t;
+        asm volatile("BARRIER 1;" ::: "memory");
+    }
+    y[t] = tile[63 - t];
+}
+"""
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize(("barrier", "kinds"), [("barrier.sync", set()), ("bar.sync", {"barrier"})])
+def test_warps_may_wait_at_one_unaligned_barrier_in_different_places(barrier, kinds):
+    y = np.zeros(64, "f4")
+    assert found(PLACES.replace("BARRIER", barrier), 64, y)[0] == kinds
+
+
 @pytest.mark.usefixtures("nvrtc")
 def test_messages():
     _, trace = found(without(STORE, "fence"), 64, np.zeros(128, "f4"))

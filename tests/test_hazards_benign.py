@@ -210,6 +210,44 @@ extern "C" __global__ void k(unsigned char *out) {
 THREADS = (0, 1, 31, 32, 33)  # of two warps
 
 
+# Warp 0 stores numbers one by one, warp 1 the same ones by stmatrix; element ODD differs.
+MATRIX_STORES = """
+extern "C" __global__ void k(int *y) {
+    __shared__ __align__(16) unsigned short tile[256];
+    const unsigned t = threadIdx.x, l = t % 32, row = l / 4, column = 2 * (l % 4);
+    if (FINE) __syncwarp();
+    if (t < 32) {
+        for (int i = 0; i < 8; i++) tile[l + 32 * i] = 3 * (l + 32 * i) + (l + 32 * i == ODD);
+    } else {
+        unsigned f[4];
+        for (int k = 0; k < 4; k++) {
+            const unsigned e = 64 * k + (TRANS ? 8 * column + row : 8 * row + column);
+            f[k] = 3 * e | 3 * (e + (TRANS ? 8 : 1)) << 16;
+        }
+        asm volatile("stmatrix.sync.aligned.m8n8.x4MODE.shared.b16 [%0], {%1, %2, %3, %4};"
+                     ::"r"((unsigned)__cvta_generic_to_shared(tile + 8 * l)), "r"(f[0]), "r"(f[1]),
+                     "r"(f[2]), "r"(f[3]) : "memory");
+    }
+    __syncthreads();
+    for (int i = t; i < 256; i += 64) y[i] = tile[i];
+}"""
+
+
+@pytest.mark.parametrize("fine", [0, 1], ids=["block", "fine"])
+@pytest.mark.parametrize("transposed", [0, 1], ids=["rows", "transposed"])
+@pytest.mark.parametrize("differs", [False, True], ids=["equal", "differs"])
+def test_stmatrix_of_equal_values(fine, transposed, differs):
+    odd_one = random.SystemRandom().randrange(256) if differs else -1
+    defines = (f"-DFINE={fine}", f"-DTRANS={transposed}", f"-DODD={odd_one}", "-arch=compute_90")
+    source = MATRIX_STORES.replace("MODE", ".trans" if transposed else "")
+    y = np.zeros(256, "i4")
+    t = traced(source, y, grid=1, options=defines)
+    assert y[:odd_one].tolist() == list(range(0, 768, 3))[:odd_one]
+    assert [h.kind for h in t.hazards] == (["WAW"] if differs else []), odd_one
+    if differs:
+        assert t.hazards[0].address == f"shared tile[{odd_one}]"
+
+
 def random_program(rng):
     """Steps ("write", value, threads), ("read", None, threads), and ("barrier", None, ())."""
     steps = []

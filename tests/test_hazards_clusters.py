@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-import smemkern
-
-sys.path.insert(0, str(Path(__file__).parent / "emu"))
 import test_emu_clusters as clusters
 from test_emu_cooperative import GRID_SYNC
+
+import smemkern
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 

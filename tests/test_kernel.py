@@ -433,7 +433,7 @@ def test_no_nvrtc_says_what_to_install():
     ).stdout
     if shown == "on the system\n":
         pytest.skip("NVRTC is installed on the system, where it cannot be hidden")
-    assert "pip install smemkern[nvrtc]" in shown
+    assert "pip install '.[nvrtc]' in the clone" in shown
 
 
 def test_a_source_that_is_missing_is_named(tmp_path):

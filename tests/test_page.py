@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from smemkern import _document, _listing
 from smemkern._launch import Launch
 from test_trace_rows import PTX, run
 
@@ -106,16 +107,50 @@ def test_hazards_are_shown():
     assert "!" in t.annotate()
 
 
+@pytest.mark.parametrize("variant", ["conflicted", "vectorized", "pipelined"])
+def test_annotate_fits_a_terminal(variant):
+    """80 characters hold all counts, beside half a line of code; nothing is cut off."""
+    a = np.ones((48, 48), np.float32)
+    t = smemkern.trace("gemm", a, a, variant=variant)
+    wide, narrow = [
+        _document.text(_listing.nodes(t, width=n)[:2], n).splitlines() for n in (None, 80)
+    ]
+    assert max(map(len, narrow)) <= 80
+    assert narrow[2].index("line") < 55
+
+    def letters(lines, ideal):
+        """Without blanks; `ideal`: the columns of it are there."""
+        found = []
+        for line in lines[3:]:
+            margin, code = line[: lines[2].index("line") + 4], line[lines[2].index("line") + 4 :]
+            counts = margin.split()
+            if ideal and len(counts) > 8:
+                counts = [count for i, count in enumerate(counts) if i not in (2, 6)]
+            found += [*counts, code]
+        return "".join("".join(found).split())
+
+    joined = any(row.joined for row in t.shared)
+    assert letters(narrow, False) == letters(wide, joined)
+
+
 def test_plot(conflicted):
     pytest.importorskip("matplotlib")
-    figure = conflicted.plot()
-    bars, request = figure.axes[:2]
+    bars, request = conflicted.plot()
     assert len(bars.patches) == 2 * len(conflicted.shared)
     assert "gemm_conflicted.cu:43 load: 32 wavefronts" in request.get_title()
     served = np.ma.filled(request.collections[0].get_array().astype(float), np.nan)
     assert np.nanmax(served) == 32
     a = np.ones((8, 8), np.float32)
-    assert smemkern.trace("gemm", a, a, variant="naive").plot().axes
+    [empty] = smemkern.trace("gemm", a, a, variant="naive").plot()
+    assert empty.texts[0].get_text() == "no access to shared memory"
+
+
+def test_plots_are_registered_with_pyplot(conflicted):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
+    bars, _ = conflicted.plot()
+    assert [bars.figure] == [plt.figure(n) for n in plt.get_fignums()]
+    plt.close("all")
 
 
 @pytest.mark.parametrize(

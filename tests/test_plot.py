@@ -154,7 +154,7 @@ assert smemkern.banks.wavefronts(range(0, 128, 4)) == 1
 try:
     smemkern.plot.stride_table()
 except ImportError as missing:
-    assert "smemkern[plot]" in str(missing)
+    assert "pip install '.[plot]'" in str(missing)
 else:
     sys.exit("drew without matplotlib")
 """

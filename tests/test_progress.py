@@ -1,4 +1,4 @@
-"""Bars: where somebody looks, after a while, with tqdm, and never on standard output."""
+"""Bars: in a terminal alone, after a while, a count without tqdm, and never on standard output."""
 
 import fcntl
 import io
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from checks import HAS_GPU, environment
 from smemkern import _progress
 
 
@@ -52,6 +53,35 @@ def test_bar(look, soon, capsys):
     assert not capsys.readouterr().out
 
 
+@pytest.mark.parametrize("operation", ["gemm", "transpose"])
+def test_blocks_of_the_emulator(operation):
+    """The function is called at the end, too; True shows a bar."""
+    a = np.ones((256, 128), np.float32)
+    arrays = (a, a.T) if operation == "gemm" else (a,)
+    call, calls = getattr(smemkern, operation), []
+    call(*arrays, device="emu", variant="tiled", progress=lambda *at: calls.append(at))
+    done, total = zip(*calls, strict=True)
+    assert set(total) == {64 if operation == "gemm" else 32}
+    assert list(done) == sorted(done) and done[-1] == total[-1]
+
+
+@pytest.mark.skipif(HAS_GPU, reason="there is a GPU, which is taken")
+def test_a_slow_call_says_once_that_it_is_emulated():
+    text = """
+import warnings, numpy as np, smemkern
+a = np.ones((1300, 1300), "f4")
+for device in ("emu", None, None):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        smemkern.gemm(a, a, device=device, variant="tiled")
+    print(len(caught), *(f"{w.category.__name__} {w.message}" for w in caught))
+"""
+    ran = subprocess.run([sys.executable, "-c", text], env=environment(), stdout=subprocess.PIPE)
+    named, first, second = ran.stdout.decode().splitlines()
+    assert named == second == "0"
+    assert first.startswith("1 RuntimeWarning this call runs on the emulator, which is slow: there")
+
+
 def test_nobody_looks(monkeypatch, soon):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
@@ -63,14 +93,31 @@ def test_nobody_looks(monkeypatch, soon):
     assert not _progress.is_watched()
 
 
-def test_without_tqdm(look, monkeypatch):
-    terminal = look()
-    monkeypatch.setattr(_progress, "DELAY", 0)
+@pytest.fixture
+def without_tqdm(monkeypatch):
     for name in ("tqdm", "tqdm.auto"):
         monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_a_count_without_tqdm(look, monkeypatch, without_tqdm):
+    terminal = look()
+    for name in ("DELAY", "INTERVAL"):
+        monkeypatch.setattr(_progress, name, 0)
     assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
     with _progress.Meter("trace", "blocks") as meter:
         meter(1, 2)
+        meter(2, 2)
+    lines = [text.strip() for text in terminal.getvalue().split("\r") if text]
+    assert lines == [*(f"bench: {n} of 3 times" for n in (1, 2, 3)), ""] + [
+        *(f"trace: {n} of 2 blocks" for n in (1, 2)),
+        "",
+    ]
+    assert terminal.getvalue().endswith("\r")
+
+
+def test_no_count_of_what_takes_no_time(look, without_tqdm):
+    terminal = look()
+    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
     assert not terminal.getvalue()
 
 

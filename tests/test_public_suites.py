@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
-
-
-@pytest.fixture(autouse=True)
-def paths(monkeypatch):
-    monkeypatch.setattr(
-        sys, "path", [*sys.path, str(ROOT / "benchmarks"), str(ROOT / "validation")]
-    )
 
 
 # ---- entries of PTX
@@ -200,16 +193,17 @@ def test_an_unknown_expression_is_refused(text):
 def test_each_case_and_explanation_is_of_a_suite():
     from suites import adapters, explained, reference, table
 
-    names = {suite.name for suite in table.SUITES}
+    names = {suite.name for suite in table.SUITES + table.UNSEEN}
     assert adapters.__all__ and len(reference.CASES) > 50
     assert {case.suite for case in reference.CASES} <= names
     assert {one.suite for one in explained.EXPLAINED} <= names
 
 
-def test_the_record_accounts_for_every_kernel():
+@pytest.mark.parametrize("name", ["public-suites", "unseen-suites"])
+def test_the_record_accounts_for_every_kernel(name):
     import records
 
-    record = records.read("public-suites")
+    record = records.read(name)
     assert record and len(record["rows"]) >= 8
     for row in record["rows"]:
         refused = sum(one["count"] for one in row["refused"].values())
@@ -218,3 +212,120 @@ def test_the_record_accounts_for_every_kernel():
         assert all(reason.strip() for reason in row["refused"])
         wrong = [len(one["instances"]) for one in row["findings"] if one["wrong"]]
         assert sum(wrong) == row["explained"] + row["wrong"]
+
+
+# ---- fingerprints of explained runs
+
+
+def outcome(**changes):
+    from suites import reference
+
+    given = {
+        "right": False,
+        "detail": "argument 0: 3 of 8 differ; [1] is 2, expected 1",
+        "hazards": ("RAW race, ...",),
+        "places": ("RAW 12/9", "WAW 12/-"),
+        "bits": bytes(range(32)),
+    }
+    return reference.Outcome(**{**given, **changes})
+
+
+CHANGED = [
+    {"bits": bytes(31) + b"\1"},
+    {"right": True, "detail": ""},
+    {"bits": None, "detail": "out of bounds: 4 bytes at 0x10, block (0, 0, 0)"},
+    {"places": ("RAW 12/9",)},
+    {"places": ("RAW 12/9", "WAW 13/-")},
+    {"places": ("RAW 12/9", "WAW 12/-", "out-of-bounds 3/-")},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGED)
+def test_each_change_of_an_explained_run_shows(changes):
+    from suites import fingerprints
+
+    recorded = fingerprints.of(outcome())
+    assert fingerprints.difference(fingerprints.of(outcome()), recorded) == ""
+    assert fingerprints.difference(fingerprints.of(outcome(**changes)), recorded)
+    assert "no such instance" in fingerprints.difference(recorded, None)
+
+
+def test_what_varies_is_not_compared_and_the_rest_is():
+    from suites import fingerprints
+
+    runs = [outcome(bits=bytes([k]) * 32) for k in range(3)]
+    recorded = fingerprints.common([fingerprints.of(run) for run in runs])
+    assert recorded["bits"] == "varies" and recorded["result"] == "argument 0: 3 of 8 differ"
+    assert not fingerprints.difference(fingerprints.of(outcome(bits=bytes(32))), recorded)
+    other = outcome(detail="argument 0: 4 of 8 differ; [1] is 2, expected 1")
+    assert "4 of 8" in fingerprints.difference(fingerprints.of(other), recorded)
+
+
+def test_places_of_a_fault_are_those_of_the_source_alone():
+    """Which block faults first, and what other blocks have found by then, is no difference."""
+    from suites import fingerprints
+
+    message = "kernel k, k.cu:7: out of bounds: 4 bytes at {}; block {}, thread (3, 0, 0)"
+    one, two = (
+        outcome(bits=None, detail=message.format(*at), places=("out-of-bounds 7/-", *places))
+        for at, places in ((("0x190", "(1, 0, 0)"), ()), (("0x1a0", "(2, 0, 0)"), ("RAW 5/3",)))
+    )
+    assert fingerprints.of(one) == fingerprints.of(two)
+
+
+def tally(tmp_path, monkeypatch, recorded):
+    """The row of a suite whose only explained kernel is the first explanation's."""
+    import public_suites
+    from suites import build, fingerprints, reference, table
+
+    path = tmp_path / "fingerprints.json"
+    why = public_suites.EXPLAINED[0]
+    name = reference.read_name(f"{why.kernel}(float*)")
+    unit = build.Unit(why.suite, f"{why.file}.cu", None, "")
+    if recorded:
+        key = fingerprints.Record.key(unit.file, name)
+        fingerprints.Record(path).replace(why.suite, {key: fingerprints.of(recorded)})
+    monkeypatch.setattr(fingerprints.Record.__init__, "__defaults__", (path,))
+    monkeypatch.setattr(build, "commit", lambda root: "0")
+    suite = next(one for one in table.SUITES if one.name == why.suite)
+    return public_suites.Tally(suite, tmp_path, 1), unit, name
+
+
+@pytest.mark.parametrize(
+    ("recorded", "found", "counted"),
+    [
+        (outcome, {}, "explained"),
+        (outcome, {"bits": bytes(32)}, "wrong"),
+        (outcome, {"places": ("RAW 1/2",)}, "wrong"),
+        (None, {}, "wrong"),
+    ],
+)
+def test_an_explanation_excuses_what_is_recorded_only(
+    tmp_path, monkeypatch, recorded, found, counted
+):
+    row, unit, name = tally(tmp_path, monkeypatch, recorded and recorded())
+    row.add(unit, name, outcome(**found))
+    assert row.counts["explained"] == (counted == "explained")
+    assert row.counts["wrong"] == (counted == "wrong") == len(row.changed)
+    assert row.missing() == []
+
+
+def test_an_explained_run_that_is_right_now_is_missing(tmp_path, monkeypatch):
+    row, unit, name = tally(tmp_path, monkeypatch, outcome())
+    row.add(unit, name, outcome(right=True, detail="", hazards=(), places=()))
+    assert row.counts["right"] == 1 and len(row.missing()) == 1
+
+
+def test_each_explanation_has_a_fingerprint():
+    import public_suites
+    import records
+    from suites import fingerprints
+
+    recorded, record = fingerprints.Record(), records.read("public-suites")
+    assert record
+    for row in record["rows"]:
+        found = sum(len(one["instances"]) for one in row["findings"] if one["explained"])
+        assert found == len(recorded.names(row["suite"])), row["suite"]
+    for why in public_suites.EXPLAINED:
+        keys = recorded.names(why.suite)
+        assert any(re.search(why.file, key.partition(": ")[0]) for key in keys), why.kernel

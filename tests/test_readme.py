@@ -1,7 +1,6 @@
 """The README is run, not believed: its example, and the tables that are made from results."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -41,8 +40,7 @@ def test_ci_finds_the_test_command():
 
 
 @pytest.fixture
-def tables(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+def tables():
     import tables
 
     return tables
@@ -57,6 +55,11 @@ def test_other_pages_and_the_picture_are_fresh(tables):
         text = file.read_text(encoding="utf-8")
         assert tables.rewritten(text, parts) == text, file.name
     assert tables.ladder.is_fresh(tables.pictured())
+
+
+def test_the_notebooks_results_are_fresh(tables):
+    record = tables.notebook_record
+    assert record.FILE.read_text(encoding="utf-8") == record.text()
 
 
 def test_picture(tables, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,6 @@ ENDED = """#512\tINITED cov: 702 ft: 1557 corp: 2341/3057Kb exec/s: 2126 rss: 45
 SUMMARY: {}
 stat::number_of_executed_units: 600
 """
-
-
-@pytest.fixture(autouse=True)
-def benchmarks(monkeypatch):
-    monkeypatch.setattr(
-        sys, "path", [*sys.path, str(ROOT / "benchmarks"), str(ROOT / "validation")]
-    )
 
 
 def test_a_run_again_takes_the_place_of_its_row(tmp_path):

@@ -14,12 +14,6 @@ SCRIPT = ROOT / "validation" / "referee.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="not a source tree")
 
 
-@pytest.fixture(autouse=True)
-def folders(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    monkeypatch.syspath_prepend(SCRIPT.parent)
-
-
 def module(name):
     return importlib.import_module(name)
 
@@ -69,17 +63,17 @@ def suite(tmp_path):
 
 def test_verdicts(suite, nvrtc):
     referee = module("referee")
-    cases = module("referee_indigo").cases(suite)
+    cases = module("labels.indigo").cases(suite)
     assert {case.name: case.label for case in cases} == LABELS
     for case in cases:
         judged = referee.judge(case)
-        said = {form: referee.says(judged[form]) for form in referee.FORMS}
-        assert said == dict.fromkeys(referee.FORMS, case.label), case.name
+        said = {form: referee.says(judged[form]) for form in case.forms}
+        assert said == dict.fromkeys(case.forms, case.label), case.name
         assert "reason" not in judged
 
 
 def test_arguments(suite):
-    [exact, *_] = runs = list(module("referee_indigo").cases(suite)[0].runs())
+    [exact, *_] = runs = list(module("labels.indigo").cases(suite)[0].runs())
     assert [len(a) for a in exact.arguments[:4]] == [71, 70, 70, 70]
     assert exact.arguments[4] == 70
     assert exact.arguments[2][0] == 0 and exact.arguments[2].max() < 70
@@ -89,7 +83,7 @@ def test_arguments(suite):
 def test_an_error_is_no_verdict_on_races(suite, nvrtc):
     file = suite / "indigo_sources" / "some" / "broken.cu"
     file.write_text(KERNEL % "undeclared();")
-    [case] = [case for case in module("referee_indigo").cases(suite) if case.name == "broken"]
+    [case] = [case for case in module("labels.indigo").cases(suite) if case.name == "broken"]
     judged = module("referee").judge(case)
     assert module("referee").says(judged["optimised"]) == "error"
     assert judged["reason"] is None
@@ -120,11 +114,170 @@ def test_command(suite, nvrtc):
 )
 def test_formulas(formula, value):
     assert (
-        module("referee_formula").value_of(formula, {"n": 5, "lb": 2, "ub": 9, "step": 2}) == value
+        module("labels.formula").value_of(formula, {"n": 5, "lb": 2, "ub": 9, "step": 2}) == value
     )
 
 
-@pytest.mark.parametrize("name", ["indigo", "faial"])
+# ---- kernels that a suite's own compiler has compiled
+
+PTX = """.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n, .param .u64 scratch) {
+    .reg .b32 %t, %v, %n;
+    .reg .b64 %a, %b;
+    .reg .pred %q;
+    .shared .align 8 .b64 bar;
+    .shared .align 4 .b32 tile[64];
+    ld.param.u64 %a, [p];
+    ld.param.u32 %n, [n];
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %b, %t, 4, %a;
+    BODY
+    ret;
+}
+"""
+SHARED = """mov.u32 %v, tile;
+    mad.lo.u32 %v, %t, 4, %v;
+    st.shared.u32 [%v], %t;
+    BARRIER
+    xor.b32 %t, %t, %n;
+    mov.u32 %v, tile;
+    mad.lo.u32 %v, %t, 4, %v;
+    ld.shared.u32 %v, [%v];
+    st.global.u32 [%b], %v;"""
+COMPILED = {
+    "right": ("clean", SHARED.replace("BARRIER", "bar.sync 0;")),
+    "missing": ("race", SHARED.replace("BARRIER", "")),
+    "stuck": (
+        "deadlock",
+        "setp.eq.u32 %q, %t, 0;\n@%q mbarrier.init.shared.b64 [bar], 2;\nbar.sync 0;\n"
+        "L: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;\n@!%q bra L;",
+    ),
+    "unmade": ("barrier", "mbarrier.arrive.shared.b64 %a, [bar];"),
+}
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """A folder like that of suites/triton_tests.py."""
+    made = {}
+    for name, (label, body) in COMPILED.items():
+        (tmp_path / f"{name}.ptx").write_text(PTX.replace("BODY", body))
+        made[name] = {
+            "label": label,
+            "messages": [],
+            "entry": "k",
+            "grid": [1, 1, 1],
+            "cluster": 1,
+            "threads": 64,
+            "shared_bytes": 0,
+            "arrays": [{"shape": [64], "dtype": "int32", "fill": "zeros"}],
+            "arguments": [
+                {"array": 0},
+                {"number": 33, "dtype": "int32"},
+                {"number": 0, "dtype": "int64"},
+            ],
+            "ptx": f"{name}.ptx",
+        }
+    record = {"triton": "0", "cases": made, "left_out": {"other": "why"}}
+    (tmp_path / "cases.json").write_text(json.dumps(record))
+    return tmp_path
+
+
+def test_verdicts_of_compiled_kernels(compiled):
+    referee = module("referee")
+    cases = module("labels.consan").cases(compiled)
+    assert {case.name: case.label for case in cases} == {n: c[0] for n, c in COMPILED.items()}
+    for case in cases:
+        judged = referee.judge(case)
+        assert referee.says(judged["compiled"]) == case.label, (case.name, judged)
+        assert "unoptimised" not in judged
+    assert module("labels.cutracer").extra(compiled)["left_out"] == {"other": "why"}
+    assert module("labels.consan").cases(compiled / "nothing") == []
+
+
+def test_arguments_of_compiled_kernels(compiled):
+    file = compiled / "cases.json"
+    record = json.loads(file.read_text())
+    row = record["cases"]["right"]
+    row["arrays"] = [
+        {"shape": [4, 64], "dtype": "float16", "fill": "random"},
+        {"shape": [2, 3], "dtype": "int32", "fill": "arange"},
+    ]
+    tile = {"array": 0, "block_size": [2, 64], "swizzle": 3}
+    row["arguments"] = [{"array": 0}, {"map": tile}, {"array": 1}]
+    row["cluster"] = 2
+    file.write_text(json.dumps(record))
+    [run] = module("labels.consan").cases(compiled)[0].runs()
+    array, of_array, numbers = run.arguments
+    assert array.dtype == np.float16 and array.shape == (4, 64) and array.std() > 0.5
+    assert type(of_array).__name__ == "TensorMap"
+    assert numbers.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert run.cluster == 2 and run.block == (64,)
+
+
+class Marked:
+    """A mark of pytest."""
+
+    def __init__(self, name, *args, **kwargs):
+        self.name, self.args, self.kwargs = name, args, kwargs
+
+
+@pytest.fixture
+def triton_tests(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent / "suites")
+    return module("triton_tests")
+
+
+def test_labels_are_what_a_test_expects(triton_tests):
+    def test(FAULT, device, run_wrapper, monkeypatch, num_ctas):
+        result = tests.run_in_process(None)
+        if FAULT == "none":
+            assert result.exc is None
+            assert result.driver_stderr_output == ""
+        else:
+            assert "device-side assert" in str(result.exc)
+            message = "Deadlock detected" if FAULT == "stuck" else "Buffer has outstanding reads"
+            assert message in result.driver_stderr_output
+
+    class tests:
+        pass
+
+    test.pytestmark = [
+        Marked("skipif", False, reason="never"),
+        Marked("parametrize", "FAULT", ["none", "stuck", "race"]),
+    ]
+    rows = triton_tests.parameters(test)
+    assert len(rows) == 9 and {row["num_ctas"] for row in rows} == {1, 2, 4}
+    labels = {row["FAULT"]: triton_tests.expectation(tests, test, row)[0] for row in rows}
+    assert labels == {"none": "clean", "stuck": "deadlock", "race": "race"}
+    assert triton_tests.skipped(test) == ""
+    test.pytestmark.append(Marked("skipif", True, reason="another GPU"))
+    assert triton_tests.skipped(test) == "another GPU"
+
+
+def test_launches_as_the_kernel_takes_them(triton_tests):
+    recorder = triton_tests.triton_recorder
+    tensor = recorder.maker("random")((4, 64), dtype=recorder.DTYPES["float16"])
+    assert tensor.stride() == (64, 1) and tensor.reshape(256).shape == (256,)
+
+    class Descriptor:
+        base, shape, strides = tensor, [4, 64], [64, 1]
+
+    class kernel:
+        class metadata:
+            tensordesc_meta = ({"swizzle": 3, "elem_size": 2, "block_size": [2, 64]},)
+
+    signature = ["tensordesc<fp16[2,64]>", "constexpr", "*fp16", "i32"]
+    made = recorder.arguments(kernel, signature, [Descriptor(), True, tensor, 7])
+    assert made["arrays"] == [{"shape": (4, 64), "dtype": "float16", "fill": "random"}]
+    numbers = [row.get("number") for row in made["arguments"]]
+    assert numbers == [None, 4, 64, 64, 1, None, 7, 0, 0]
+    assert made["arguments"][0]["map"]["array"] == made["arguments"][5]["array"] == 0
+
+
+@pytest.mark.parametrize("name", ["indigo", "faial", "consan", "cutracer"])
 def test_records(name):
     """The matrix counts the cases, and every difference from a label has a reason."""
     referee = module("referee")
@@ -132,7 +285,7 @@ def test_records(name):
     for form, found in record["matrix"].items():
         assert found == referee.matrix(record["cases"], form)
     for case, one in record["cases"].items():
-        differs = any(referee.says(one[form]) != one["label"] for form in referee.FORMS)
+        differs = any(referee.says(one[form]) != one["label"] for form in record["matrix"])
         assert differs == bool(one.get("reason")), case
     for row in record.get("costs", []):
         assert (row["counted"] != row["expected"]) == bool(row.get("reason")), row

@@ -163,6 +163,28 @@ def test_measuring(nvrtc, monkeypatch):
     assert min(found.compute["float32"], found.compute["float64"]) > 0
 
 
+@pytest.mark.parametrize(
+    ("name", "teraflops"),  # of float32, from the documents: they agree with lanes and clocks
+    [("V100", 15.7), ("A100", 19.5), ("A10", 31.2), ("NVIDIA GeForce RTX 3090", 35.6)]
+    + [("l4", 30.3), ("L40S", 91.6), ("rtx4090", 82.6), ("H100", 67), ("h100-pcie", 51)],
+)
+def test_published(name, teraflops):
+    found = smemkern.ceilings(name)
+    assert found.compute["float32"] == pytest.approx(teraflops * 1e12, rel=0.005)
+    assert found.memory < found.shared < found.compute["float16 matrix"]
+    assert found.source.startswith("published peaks, not measured: ")
+    roof = smemkern.roofline("gemm", (4096,) * 3, "float16", name)
+    assert roof.attainable * 1e12 == pytest.approx(found.compute["float16 matrix"])
+
+
+def test_the_measured_h200_is_near_the_published_h100():
+    """The same multiprocessors at the same clock, with other memory."""
+    h100 = smemkern.ceilings("H100")
+    for unit in ("float32", "float64"):
+        assert h100.compute[unit] == pytest.approx(H200.compute[unit], rel=0.05)
+    assert h100.shared == pytest.approx(H200.shared, rel=0.02)
+
+
 @pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
 def test_measured(nvrtc):
     found = smemkern.ceilings()
@@ -186,9 +208,14 @@ def test_measured(nvrtc):
         (("gemm", (4, 4, 0), "float32"), ValueError, "positive"),
         (("gemm", (4, 4, 4), "int32"), ValueError, "no arithmetic roof is known for int32"),
         (
-            ("gemm", (4, 4, 4), "float32", "A100"),
+            ("gemm", (4, 4, 4), "float32", "K80"),
             ValueError,
-            "the ceilings of 'A100' are not known",
+            "the ceilings of 'K80' are not known; .* 'A100'",
+        ),
+        (
+            ("gemm", (4, 4, 4), "tf32", "V100"),
+            ValueError,
+            "no arithmetic roof is known for tf32 on NVIDIA V100; known are: float32, float64, flo",
         ),
         (("gemm", (4, 4, 4), "float32", 90), TypeError, "a string, not int"),
         (("gemm", (4, 4, 4), "float32", "cuda:77"), smemkern.NoDeviceError, "cuda:77"),

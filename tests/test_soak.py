@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,6 @@ needs_tree = pytest.mark.skipif(
 )
 @given(random=st.randoms(use_true_random=False))
 def test_any_call(check, device, random) -> None:
-    sys.path.append(str(ROOT / "benchmarks"))
     from rows import parameter_sets
 
     check(random, device, 70, parameter_sets)

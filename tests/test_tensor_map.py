@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-import smemkern
-
-sys.path.insert(0, str(Path(__file__).parent / "emu"))
-
 from test_emu_bulk import BULK
 from test_emu_mbarrier import HELPERS
+
+import smemkern
 
 COPIES = r"""
 struct alignas(64) Map { char bytes[128]; };

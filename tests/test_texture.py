@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from texture_inputs import HEADER, kernel
 
 import smemkern
-
-sys.path.insert(0, str(Path(__file__).parent / "emu"))
-
-from texture_inputs import HEADER, kernel
 
 KERNELS = r"""
 extern "C" __global__ void resample(float *out, cudaTextureObject_t t, int width, int height,
@@ -102,29 +96,29 @@ def sample_kernel() -> smemkern.Kernel:
     return smemkern.Kernel(kernel(body), "sample")
 
 
-def read_line(texture, n: int) -> np.ndarray:
+def read_line(texture, n: int, device: str = "emu") -> np.ndarray:
     """The first n texels of a 1-D texture, as words."""
     words = np.zeros((128, 8), np.uint32)
     words[:, 0] = np.arange(128)
     out = np.zeros((128, 4), np.uint32)
-    sample_kernel()(1, 128, texture, words, out, device="emu")
+    sample_kernel()(1, 128, texture, words, out, device=device)
     return out[:n]
 
 
 # ---- kernels ----
 
 
-def test_bilinear_resampling(rng, nvrtc):
+def test_bilinear_resampling(device, rng, nvrtc):
     image = rng.random((20, 30), np.float32)
     out = np.zeros((40, 60), np.float32)
     texture = smemkern.Texture(image, filter="linear")
-    smemkern.Kernel(KERNELS, "resample")((4, 40), 16, out, texture, 60, 40, 0.5, device="emu")
+    smemkern.Kernel(KERNELS, "resample")((4, 40), 16, out, texture, 60, 40, 0.5, device=device)
     assert (out[::2, ::2] == image).all()
     between = (image[:, 1:].astype(np.float64) + image[:, :-1]) / 2
     np.testing.assert_allclose(out[::2, 1:-1:2], between, rtol=1e-6)
 
 
-def test_volume_through_a_table(rng, nvrtc):
+def test_volume_through_a_table(device, rng, nvrtc):
     n = 8
     density = rng.integers(0, 256, (n, n, n), np.uint8)
     table = rng.random((256, 4), np.float32)
@@ -136,65 +130,65 @@ def test_volume_through_a_table(rng, nvrtc):
         smemkern.Texture(density, normalized=True, read="normalized_float"),
         smemkern.Texture(table, channels=4, normalized=True),
         n,
-        device="emu",
+        device=device,
     )
     # 255 / 255 is the end of the table, which clamps
     places = np.minimum((density / 255 * 256).astype(int), 255)
     np.testing.assert_allclose(out, table[places].sum(axis=0), rtol=1e-5)
 
 
-def test_surface_in_place(rng, nvrtc):
+def test_surface_in_place(device, rng, nvrtc):
     image = rng.integers(0, 256, (9, 14, 4), np.uint8)
     expected = image.copy()
     expected[..., 0] = 255 - expected[..., 0]
     smemkern.Kernel(KERNELS, "invert")(
-        (2, 2), (8, 8), smemkern.Surface(image, channels=4), 14, 9, device="emu"
+        (2, 2), (8, 8), smemkern.Surface(image, channels=4), 14, 9, device=device
     )
     assert (image == expected).all()
 
 
-def test_a_struct_has_channels(rng):
+def test_a_struct_has_channels(device, rng):
     fields = np.zeros(10, [("x", np.int16), ("y", np.int16)])
     fields["x"] = rng.integers(-99, 99, 10)
     fields["y"] = rng.integers(-99, 99, 10)
-    got = read_line(smemkern.Texture(fields), 10).view(np.int32)
+    got = read_line(smemkern.Texture(fields), 10, device).view(np.int32)
     assert (got[:, 0] == fields["x"]).all() and (got[:, 1] == fields["y"]).all()
 
 
-def test_a_cubemap_is_sampled_by_directions(rng):
+def test_a_cubemap_is_sampled_by_directions(device, rng):
     faces = rng.random((6, 1, 1), np.float32)
     directions = [(2, 1, 1), (-2, 1, 1), (1, 2, 1), (1, -2, 1), (1, 1, 2), (1, 1, -2)]
     words, out = np.zeros((128, 8), np.float32), np.zeros((128, 4), np.float32)
     words[:6, :3] = directions
     body = "tex.cube.v4.f32.f32 {%d0, %d1, %d2, %d3}, [%t, {%c0, %c1, %c2, %c2}];"
     k = smemkern.Kernel(kernel(body), "sample")
-    k(1, 128, smemkern.Texture(faces, cubemap=True), words, out, device="emu")
+    k(1, 128, smemkern.Texture(faces, cubemap=True), words, out, device=device)
     assert (out[:6, 0] == faces.ravel()).all()
 
 
-def test_linear_memory(rng, nvrtc):
+def test_linear_memory(device, rng, nvrtc):
     values = rng.integers(-(2**15), 2**15, 32, np.int16)
     out = np.zeros(32, np.int16)
-    smemkern.Kernel(KERNELS, "fetch")(1, 32, out, smemkern.Texture(values), device="emu")
+    smemkern.Kernel(KERNELS, "fetch")(1, 32, out, smemkern.Texture(values), device=device)
     assert (out == values).all()
 
 
-def test_a_texture_shares_memory_with_a_pointer(rng, nvrtc):
+def test_a_texture_shares_memory_with_a_pointer(device, rng, nvrtc):
     """The kernel's stores through the pointer reach the array; the texture has the same memory."""
     values = rng.integers(-99, 99, 32).astype(np.int16)
     before = values.copy()
-    smemkern.Kernel(KERNELS, "fetch")(1, 32, values, smemkern.Texture(values), device="emu")
+    smemkern.Kernel(KERNELS, "fetch")(1, 32, values, smemkern.Texture(values), device=device)
     assert (values == before).all()
 
 
 # ---- references ----
 
 
-def test_references_by_name(rng):
+def test_references_by_name(device, rng):
     values = rng.integers(0, 1 << 32, 32, np.uint32)
     out = np.zeros(32, np.uint32)
     given = {"line": smemkern.Texture(values), "result": smemkern.Surface(out)}
-    smemkern.Kernel(REFERENCE, "copy")(1, 32, textures=given, device="emu")
+    smemkern.Kernel(REFERENCE, "copy")(1, 32, textures=given, device=device)
     assert (out == values).all()
     out[:] = 0
     t = smemkern.trace(smemkern.Kernel(REFERENCE, "copy"), 1, 32, textures=given)
@@ -202,12 +196,12 @@ def test_references_by_name(rng):
 
 
 @pytest.mark.parametrize("name", ["by_address", "of_parameter"])
-def test_references_as_values(rng, name):
+def test_references_as_values(device, rng, name):
     values = rng.integers(0, 1 << 32, 32, np.uint32)
     out = np.zeros(32, np.uint32)
     texture = smemkern.Texture(values)
     more = {"args": (texture,)} if name == "of_parameter" else {"textures": {"line": texture}}
-    smemkern.Kernel(REFERENCE, name)(1, 32, out, *more.pop("args", ()), **more, device="emu")
+    smemkern.Kernel(REFERENCE, name)(1, 32, out, *more.pop("args", ()), **more, device=device)
     assert (out == values).all()
 
 
@@ -222,7 +216,7 @@ def test_a_reference_that_is_not_bound():
         k(1, 32, textures={"line": line, "other": line}, device="emu")
 
 
-def test_handles_in_memory(rng, nvrtc):
+def test_handles_in_memory(device, rng, nvrtc):
     """Textures that the kernel selects by an index, and one in a struct."""
     source = """
     struct Scene { cudaTextureObject_t first; int scale; };
@@ -237,9 +231,11 @@ def test_handles_in_memory(rng, nvrtc):
     scene[0] = textures[0].handle, 100
     out = np.zeros(32, np.int32)
     k = smemkern.Kernel(source, "pick")
-    k(1, 32, out, table, scene, textures=textures, device="emu")
+    before = table.copy(), scene.copy()
+    k(1, 32, out, table, scene, textures=textures, device=device)
     picked = lines[1 + np.arange(32) % 3, np.arange(32)]
     assert (out == 100 * lines[0] + picked).all()
+    assert (table == before[0]).all() and (scene == before[1]).all()
     with pytest.raises(smemkern.LaunchError, match="no texture with the handle"):
         k(1, 32, out, table, scene, textures=textures[:2], device="emu")
 
@@ -249,6 +245,18 @@ def test_textures_that_are_no_textures(given):
     k = smemkern.Kernel(REFERENCE, "copy")
     with pytest.raises(TypeError, match="textures"):
         k(1, 32, textures=given, device="emu")
+
+
+def test_automatic_device_of_a_texture(rng, nvrtc):
+    """None is the GPU, if there is one."""
+    image = rng.random((20, 30), np.float32)
+    results = []
+    for device in (None, "emu"):
+        out = np.zeros((40, 60), np.float32)
+        texture = smemkern.Texture(image, filter="linear")
+        smemkern.Kernel(KERNELS, "resample")((4, 40), 16, out, texture, 60, 40, 0.3, device=device)
+        results.append(out)
+    assert (results[0].view(np.uint32) == results[1].view(np.uint32)).all()
 
 
 # ---- mistakes in kernels ----
@@ -296,6 +304,89 @@ def test_surface_faults(nvrtc):
     assert not array.any()
     hazards = smemkern.trace(k, 1, 64, smemkern.Surface(array), 4).hazards
     assert [h.kind for h in hazards] == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize(
+    "header", ["__nv_nvrtc_builtin_header.h", "/cuda/texture_fetch_functions.h"]
+)
+def test_a_fault_in_a_builtin_header_names_the_call(header):
+    """tex2D and others are inlined from headers that users do not have."""
+    body = f"""
+.file 1 "image.cu"
+.file 2 "{header}"
+.file 3 "mine.h"
+.loc 1 12 5
+.loc 3 40 1, inlined_at 1 12 5
+.loc 2 5349 1, inlined_at 3 40 1
+.loc 2 5283 1, inlined_at 2 5349 1
+tex.1d.v4.u32.s32 {{%d0, %d1, %d2, %d3}}, [%t, {{%c0}}];
+.loc 1 13 5
+mov.u32 %d0, %d1;
+"""
+    k = smemkern.Kernel(kernel(body), "sample")
+    words, out = np.zeros((128, 8), np.uint32), np.zeros((128, 4), np.uint32)
+    texture = smemkern.Texture(np.zeros((4, 4), np.uint32))
+    with pytest.raises(smemkern.LaunchError, match=r"mine.h:40: a .1d instruction accesses"):
+        k(1, 128, texture, words, out, device="emu")
+
+
+def test_a_surface_fault_names_the_call(nvrtc):
+    k = smemkern.Kernel(KERNELS, "write_line")
+    line = 1 + KERNELS[: KERNELS.index("surf1Dwrite<int>(1")].count("\n")
+    with pytest.raises(smemkern.LaunchError, match=rf"kernel.cu:{line}: an access outside"):
+        k(1, 64, smemkern.Surface(np.zeros(32, np.int32)), 4, device="emu")
+
+
+PATHS = """
+#define st(v) (p[0] = v)
+#define sust(v) surf1Dwrite<int>(v, s, 0)
+#define ld (*(volatile int *)p)
+#define suld surf1Dread<int>(s, 0)
+#define tex tex1Dfetch<int>(t, 0)
+extern "C" __global__ void k(int *p, cudaSurfaceObject_t s, cudaTextureObject_t t, int *out,
+                             volatile int *flag) {
+    const int reader = ACROSS == 2 ? blockIdx.x == 1 : ACROSS ? threadIdx.x == 32 : 1;
+    const int writer = ACROSS ? !reader && threadIdx.x == 0 : 1;
+    if (writer) WRITE(7);
+    if (ACROSS == 1) __syncthreads();
+    if (ACROSS == 2 && writer) __threadfence(), *flag = 1;
+    if (ACROSS == 2 && reader) { while (!*flag); __threadfence(); }
+    if (reader && threadIdx.x % 32 == 0) out[0] = READ;
+}"""
+
+
+@pytest.mark.parametrize("across", [0, 1, 2], ids=["thread", "block", "blocks"])
+@pytest.mark.parametrize("read", ["ld", "suld", "tex"])
+@pytest.mark.parametrize("write", ["st", "sust"])
+def test_reads_by_another_path_than_the_write(nvrtc, write, read, across):
+    """No fence of PTX orders pointers, surfaces and textures; each block has its own surfaces."""
+    defines = (f"-DWRITE={write}", f"-DREAD={read}", f"-DACROSS={across}")
+    k = smemkern.Kernel(PATHS, "k", defines)
+    array, out, flag = np.zeros(8, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    arguments = (array, smemkern.Surface(array), smemkern.Texture(array), out, flag)
+    hazards = smemkern.trace(k, 1 + (across == 2), 64 if across else 1, *arguments).hazards
+    ordered = (write, read) == ("st", "ld") or ((write, read) == ("sust", "suld") and across < 2)
+    assert out[0] == 7
+    assert [h.kind for h in hazards] == ([] if ordered else ["proxy"])
+    if not ordered:
+        assert "only the end of the kernel makes the write visible" in hazards[0].message
+
+
+def test_reads_of_what_an_earlier_launch_wrote(nvrtc):
+    array, out, flag = np.zeros(8, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    arguments = (array, smemkern.Surface(array), smemkern.Texture(array), out, flag)
+    for write, read in (("sust", "out[0]"), ("(void)", "tex")):
+        k = smemkern.Kernel(PATHS, "k", (f"-DWRITE={write}", f"-DREAD={read}", "-DACROSS=0"))
+        assert not smemkern.trace(k, 1, 1, *arguments).hazards
+    assert out[0] == 7
+
+
+def test_an_unordered_read_of_a_texture_is_a_race(nvrtc):
+    source = PATHS.replace("if (ACROSS == 1) __syncthreads();", "")
+    k = smemkern.Kernel(source, "k", ("-DWRITE=st", "-DREAD=tex", "-DACROSS=1"))
+    array, out, flag = np.zeros(8, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    arguments = (array, smemkern.Surface(array), smemkern.Texture(array), out, flag)
+    assert [h.kind for h in smemkern.trace(k, 1, 64, *arguments).hazards] == ["RAW"]
 
 
 def test_races_of_surface_stores(nvrtc):

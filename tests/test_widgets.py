@@ -80,7 +80,7 @@ def test_without_ipywidgets_there_is_the_picture():
     bundle = shown._repr_mimebundle_()
     assert set(bundle) == {"image/png", "text/plain"}
     assert base64.b64decode(bundle["image/png"]) == shown.picture()[0]
-    with pytest.raises(ImportError, match=r"smemkern\[notebook\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[notebook\]'"):
         shown.widget()
 
 

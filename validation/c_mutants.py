@@ -6,7 +6,7 @@
     python validation/c_mutants.py --sanitized         # survivors with AddressSanitizer and UBSan
     python validation/c_mutants.py --only csrc/emu/machine/barrier.c --count 20 --results F
 
-(mutation.py mutates kernels, to test the hazard detector.) c_mutant_sites.py has the operators:
+(mutation.py mutates kernels, to test the hazard detector.) c_mutant/sites.py has the operators:
 comparisons, bounds, masks, roundings, off by one, removed calls and guards, negated conditions, &&
 for ||. Mutants are drawn with a seed from all sites. Each is compiled and linked in
 build/c_mutants, a copy of the tree. The tests that run its line run there until one fails: first
@@ -15,10 +15,10 @@ A mutant is
 
     killed       a test fails, crashes or exceeds its time limit, but passes without the mutant;
                  with --sanitized, a report about the mutated file also counts
-    survived     no test that runs the line fails; it needs a reason in c_mutant_reasons.py
+    survived     no test that runs the line fails; it needs a reason in c_mutant/reasons.py
 
 Mutants that do not compile, or compile to the same machine code, do not count, and others are
-drawn. Neither do those that c_mutant_reasons.py lists as equivalent to the original.
+drawn. Neither do those that c_mutant/reasons.py lists as equivalent to the original.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
-import c_mutant_sites
-import c_mutant_tests
 import records
-from c_mutant_build import DoesNotCompile, Equivalent, Tree
-from c_mutant_reach import Reach, measure
-from c_mutant_reasons import is_equivalent, reason_of
-from c_mutant_sites import OPERATORS, Site
+from c_mutant import runner, sites
+from c_mutant.build import DoesNotCompile, Equivalent, Tree
+from c_mutant.reach import Reach, measure
+from c_mutant.reasons import is_equivalent, reason_of
+from c_mutant.sites import OPERATORS, Site
 from sanitized import KINDS, LEFT_OUT, ROOT, path_of
 
 RESULTS = records.RESULTS / "c-mutants.json"
@@ -138,7 +137,7 @@ class Trial:
 
     def of(self, place: Key, site: Site) -> Record:
         text = (ROOT / site.file).read_text()
-        before, after = c_mutant_sites.shown(text, site)
+        before, after = sites.shown(text, site)
         record: Record = {"file": site.file, "line": site.line, "operator": site.operator}
         record |= {"before": before, "after": after}
         record |= {"alike": place[-1]} if place[-1] else {}
@@ -170,9 +169,9 @@ class Trial:
                 chosen = [name for name in chosen if name != outcome.test]
         return {"verdict": "survived", "tests": tried}
 
-    def run(self, chosen: list[str]) -> c_mutant_tests.Outcome:
-        memory = None if self.tree.sanitized else c_mutant_tests.MEMORY
-        return c_mutant_tests.run(self.tree.path, chosen, self.choice.reach.seconds, memory)
+    def run(self, chosen: list[str]) -> runner.Outcome:
+        memory = None if self.tree.sanitized else runner.MEMORY
+        return runner.run(self.tree.path, chosen, self.choice.reach.seconds, memory)
 
     def passes_without(self, test: str, site: Site) -> bool:
         """Whether the test passes without the mutant. A name that is no test's means an import."""
@@ -201,10 +200,10 @@ def drawn(seed: int, only: list[str]) -> dict[Key, Site]:
     """All sites, ordered by a hash, so that changes of other code do not change the order."""
     texts: dict[str, str] = {}
     found: dict[tuple[str, ...], list[Site]] = {}
-    for site in c_mutant_sites.every_site(ROOT):
+    for site in sites.every_site(ROOT):
         if not only or site.file in only:
             text = texts.setdefault(site.file, (ROOT / site.file).read_text())
-            found.setdefault((site.file, *c_mutant_sites.shown(text, site)), []).append(site)
+            found.setdefault((site.file, *sites.shown(text, site)), []).append(site)
     order: list[tuple[bytes, Key, Site]] = []
     for (file, before, after), alike in found.items():
         for k, site in enumerate(alike):
@@ -346,7 +345,7 @@ def main() -> int:
         os.execve(sys.executable, [sys.executable, *sys.argv], sanitized_environment())
     tree = Tree(options.folder, sanitized=options.sanitized)
     tree.prepare(options.workers)
-    c_mutant_tests.import_once()
+    runner.import_once()
     if options.measure:
         measure(tree, options.workers)
     order = drawn(options.seed, options.only)

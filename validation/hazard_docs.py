@@ -32,7 +32,7 @@ WHAT = {
     "term": "term of a compound check",
     "choice": "check without a branch",
 }
-VERDICTS = ("reported", "endless", "harmless", "unseen", "unreported")
+VERDICTS = ("reported", "noted", "endless", "harmless", "unseen", "unreported")
 # Verdicts of the record whose column has another title.
 TITLES = {"unseen": "out of scope"}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -170,9 +170,11 @@ def litmus() -> str:
         (name, suite["tests"], suite["executions"], *(suite["cells"].get(c, 0) for c in cells))
         for name, suite in suites.items()
     ]
+    outcomes = sorted(by_verdict["outcomes"].items())
     same, computed = by_verdict["model"].get("same", 0), by_verdict["model"].get("different", 0)
     return (
         f"{table(('test', 'tests'), rows, 'lr')}\n\n"
+        f"{table(('outcome that the verdict is about', 'tests'), outcomes, 'lr')}\n\n"
         f"The model has the published verdict in {same} of {same + computed} tests that it can "
         "compute. Places by execution, against the model:\n\n"
         f"{table(('suite', 'tests', 'executions', *titles), models, 'lrrrrrr')}\n\n"
@@ -180,8 +182,30 @@ def litmus() -> str:
     )
 
 
+def mixed() -> str:
+    """The litmus tests on proxies, and why some differ."""
+    record = read("litmus-mixed")
+    names = {
+        "race, right": "race by the verdict: reported",
+        "race, wrong": "race by the verdict: not reported",
+        "ordered, right": "no race by the verdict: no report",
+        "ordered, wrong": "no race by the verdict: reported",
+    }
+    rows = [(title, record["counts"].get(name, 0)) for name, title in names.items()]
+    rows += [(n, c) for n, c in record["counts"].items() if n not in names]
+    cells = record["by_model"]["cells"]
+    differ = "\n".join(f"- `{file}`: {reason}." for file, reason in record["reasons"].items())
+    return (
+        f"{table(('test', 'tests'), rows, 'lr')}\n\n"
+        f"Of {len(record['model'])} generic tests {record['by_model']['executions']} executions "
+        f"ran: {cells.get('race, report', 0)} races of the model reported, "
+        f"{cells.get('race, none', 0)} missed, {cells.get('none, report', 0)} false reports.\n\n"
+        f"{differ}\n\n{record['source']}, seed {record['seed']}."
+    )
+
+
 def page(text: str) -> str:
-    for part in (mistakes, litmus, mutation, reasons, sanitizer, others):
+    for part in (mistakes, litmus, mixed, mutation, reasons, sanitizer, others):
         pattern = rf"(<!-- {part.__name__} -->\n).*?(<!-- end -->)"
         made = part()
         text = re.sub(pattern, lambda m, p=made: f"{m[1]}{p}\n{m[2]}", text, count=1, flags=re.S)

@@ -22,18 +22,24 @@ the load that reads the wrong one of two writes, the initial one and the other.
 A test of which no such execution can be run is "not reached". All others are "not judged", with
 the reason.
 
-By the model. litmus_model.py is a second, independent account of the PTX memory model. It is
+By the outcome. All sequentially consistent executions are looked through for the outcome that the
+test asks about. If there is one, the emulator runs it, and the verdict must allow the outcome. If
+there is none, an allowed outcome is a weak one, which the emulator does not show.
+
+By the model. memory_model/model.py is a second, independent account of the PTX memory model. It is
 compared with the published verdicts first. Then, for each execution that is run, it says on which
 locations there are data races, and the detector must report exactly those. This judges every test
 that can be run, and tests for which no verdict is published: those derived by making the loads
 and stores of one location weak, and random ones.
 
-Not run at all: other proxies, several GPUs, loops.
+Not run at all: other proxies, several GPUs. Of tests with loops, executions of up to 60 steps are.
 
 A kernel runs one interleaving, chosen at random: each thread has a warp of its own, which loops
-before each operation until it is that operation's turn. Blocks run one after the other, in a
-random order, so operations of different blocks are not interleaved. Where the test has no fence
-that makes the emulator run them so, half of the kernels have one that no thread runs.
+before each operation until it is that operation's turn. It has no branches: the trace has decided
+them. Half of the kernels are cooperative launches, in which operations of all blocks interleave. In
+the others those of a cluster do, and clusters run one after the other, in a random order. Where the
+test has no fence that makes the emulator run them so, half of these kernels have one that no thread
+runs.
 """
 
 from __future__ import annotations
@@ -50,12 +56,13 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
-import litmus_model
-import litmus_program as program
 import records
 import smemkern
-from litmus_program import Litmus, Machine, NotSupported, Op, State, Step, Thread
+from memory_model import model, program
+from memory_model.program import Litmus, Machine, NotSupported, Op, State, Step, Thread
 
+MAX_STEPS = 60  # of an execution of a test with a loop
+MAX_STATES = 50_000  # of a test that are looked through for an outcome
 VERDICTS = "dartagnan/src/test/resources/PTXv7_5-expected.csv"
 
 
@@ -74,60 +81,94 @@ class Run:
 # ---- executions
 
 
-def interleave(test: Litmus, rng: random.Random) -> tuple[list[int], Machine] | None:
-    """A random execution in which blocks run one after the other; None: a block hangs."""
-    blocks = sorted({t.block for t in test.threads})
-    rng.shuffle(blocks)
+def interleave(
+    test: Litmus, rng: random.Random, together: bool
+) -> tuple[list[int], Machine] | None:
+    """A random execution in which clusters run one after the other, or all blocks together; None: a
+    cluster hangs, or loops for too long."""
+    size = test.cluster
+    clusters = [test.blocks[k : k + size] for k in range(0, len(test.blocks), size)]
+    rng.shuffle(clusters)
+    blocks = [b for cluster in clusters for b in cluster]
     machine = Machine(test)
-    for block in blocks:
-        while mine := [t for t in machine.runnable() if test.threads[t].block == block]:
+    for group in [blocks] if together else clusters:
+        while mine := [t for t in machine.runnable() if test.threads[t].block in group]:
             machine.step(rng.choice(mine))
+            if len(machine.trace) > MAX_STEPS:
+                return None
     return None if machine.waits else (blocks, machine)
 
 
-def execute(test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool) -> set[str] | None:
+def execute(
+    test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool, together: bool = False
+) -> set[str] | None:
     """Runs the trace on the emulator: the locations with a reported race; None: the emulator's host
     threads ran blocks in another order."""
     names = program.registers(test)
     arrays = [np.array([test.initial.get(name, 0)], "u4") for name in test.locations]
     out = np.zeros(max(1, sum(map(len, names))), "u4")
     warps = max(sum(t.block == b for t in test.threads) for b in blocks)
-    kernel = smemkern.Kernel(program.kernel(test, blocks, machine.trace, one_by_one), "k")
-    arguments = (len(blocks), 32 * warps, *arrays, out)
-    trace = smemkern.trace(kernel, *arguments, hazards=True, equal_writes=True)
-    got = dict(zip(test.locations, (int(a[0]) for a in arrays), strict=True))
+    ptx = program.kernel(test, blocks, machine.trace, one_by_one, together)
+    kernel = smemkern.Kernel(ptx, "k")
+    by_name = dict(zip(test.locations, arrays, strict=True))
+    trace = smemkern.trace(
+        kernel,
+        *(len(blocks), 32 * warps, *arrays, out),
+        hazards=True,
+        equal_writes=True,
+        cooperative=together,
+        textures={f"s_{name}": smemkern.Surface(by_name[name]) for name in program.surfaces(test)},
+    )
+    got = {name: int(array[0]) for name, array in by_name.items()}
     flat = [f"P{t}:{r}" for t, registers in enumerate(names) for r in registers]
     got |= dict(zip(flat, (int(v) for v in out), strict=False))
     if any(v != machine.state.get(name, 0) & 0xFFFFFFFF for name, v in got.items()):
-        if one_by_one or len(blocks) == 1:
+        if one_by_one or together or len(blocks) == 1:
             raise RuntimeError(f"{test.name}: the emulator ran another interleaving")
         return None
-    if any(h.kind not in ("RAW", "WAR", "WAW") for h in trace.hazards):
+    if any(h.kind not in ("RAW", "WAR", "WAW", "proxy") for h in trace.hazards):
         raise RuntimeError(f"{test.name}: {trace.hazards}")
     return {test.locations[h.argument] for h in trace.hazards if h.argument is not None}
 
 
+def run(
+    test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool, together: bool
+) -> Run | None:
+    """One execution; None: the model has too many orders to look through."""
+    reported = execute(test, blocks, machine, one_by_one, together)
+    if reported is None:
+        reported = execute(test, blocks, machine, True, together)
+    assert reported is not None
+    try:
+        racy = model.racy_locations(test, machine.trace)
+    except NotSupported:
+        return None
+    return Run(machine.trace, machine.state, reported, racy)
+
+
 def runs(test: Litmus, count: int, rng: random.Random) -> Iterator[Run]:
-    """Up to `count` different executions."""
+    """Up to `count` different executions, half of them with the blocks' operations interleaved."""
     seen: set[tuple[object, ...]] = set()
     for _ in range(2 * count):
-        found = interleave(test, rng)
+        together = len(test.blocks) > 1 and rng.random() < 0.5
+        found = interleave(test, rng, together)
         if not found or len(seen) == count:
             continue
         blocks, machine = found
-        key = (tuple(blocks), tuple((s.thread, s.index) for s in machine.trace))
+        key = (together, tuple(blocks), tuple((s.thread, s.index) for s in machine.trace))
         if key not in seen:
             seen.add(key)
-            one_by_one = rng.random() < 0.5
-            reported = execute(test, blocks, machine, one_by_one)
-            if reported is None:
-                reported = execute(test, blocks, machine, True)
-            assert reported is not None
-            try:
-                racy = litmus_model.racy_locations(test, machine.trace)
-            except NotSupported:  # the model has too many orders to look through
-                continue
-            yield Run(machine.trace, machine.state, reported, racy)
+            done = run(test, blocks, machine, rng.random() < 0.5, together)
+            if done:
+                yield done
+
+
+def run_to(test: Litmus, clauses: list[str]) -> Run | None:
+    """An execution whose final state has them, with all blocks interleaved; None: there is none."""
+    for machine in program.ends(test):
+        if all(test.holds(machine.state, c) for c in clauses):
+            return run(test, test.blocks, machine, True, len(test.blocks) > 1)
+    return None
 
 
 # ---- the rule for published verdicts
@@ -177,6 +218,8 @@ def weak_load(test: Litmus, clause: str) -> tuple[int, Op] | None:
 def rule_of(test: Litmus, holds: bool) -> Rule:
     """What the published verdict demands; NotSupported: nothing, and why."""
     accesses = [op for t in test.threads for op in t.ops if op.location]
+    if test.loops:
+        raise NotSupported("a loop")
     if all(op.strong for op in accesses):
         raise NotSupported("no weak access")
     bad = bad_outcome(test)
@@ -198,8 +241,30 @@ def rule_of(test: Litmus, holds: bool) -> Rule:
         raise NotSupported("the outcome is sequentially consistent")
     if not any(all(test.holds(s, c) for c in flags) for s in states):
         raise NotSupported("the flags are not sequentially consistent")
-    allowed = not holds if test.quantifier in ("forall", "~exists") else holds
-    return Rule(load.location, flags, allowed)
+    return Rule(load.location, flags, is_allowed(test, holds))
+
+
+def is_allowed(test: Litmus, holds: bool) -> bool:
+    """Whether the verdict allows the outcome that the test asks about."""
+    return not holds if test.quantifier in ("forall", "~exists") else holds
+
+
+def judge_outcome(test: Litmus, holds: bool) -> str:
+    """Compares the verdict about the outcome with what the emulator can show."""
+    allowed = is_allowed(test, holds)
+
+    def asked(state: State) -> bool:
+        return test.holds(state) != (test.quantifier == "forall")
+
+    try:
+        found = next((m for m in program.ends(test, MAX_STATES) if asked(m.state)), None)
+    except NotSupported:
+        return "not judged: too many executions"
+    if found is None:
+        return "allowed, but weak: not shown" if allowed else "forbidden, not shown"
+    together = len(test.blocks) > 1
+    execute(test, test.blocks, found, True, together)  # fails if the emulator shows another one
+    return "allowed, shown" if allowed else "forbidden, shown"
 
 
 def judge(test: Litmus, rule: Rule, done: list[Run]) -> str:
@@ -224,7 +289,7 @@ def derived(test: Litmus) -> Iterator[Litmus]:
             yield test.weaker(location)
 
 
-SCOPES = ("cta", "gpu", "gpu", "sys")
+SCOPES = ("cta", "cluster", "gpu", "gpu", "sys")
 FENCES = ("acq_rel", "acq_rel", "sc")
 
 
@@ -245,7 +310,8 @@ def random_op(rng: random.Random, t: int, k: int) -> Op:
 
 
 def random_test(rng: random.Random, name: str) -> Litmus:
-    """Two to four threads in one to three blocks. x is mostly data, f and g are flags."""
+    """Two to four threads in one to three blocks, of clusters of one or two. x is mostly data, f
+    and g are flags."""
     threads = [
         Thread(rng.randrange(rng.choice((1, 2, 3)))) for _ in range(rng.choice((2, 2, 3, 4)))
     ]
@@ -257,7 +323,14 @@ def random_test(rng: random.Random, name: str) -> Litmus:
                 if thread.block == block:
                     at = rng.randint(0, len(thread.ops))
                     thread.ops.insert(at, Op("bar", "sync", args=("0",)))
-    return Litmus(name, {"x": 0, "f": 0, "g": 0}, threads, "exists", "0 == 0")
+    cluster = rng.choice((1, 2))
+    for number in {t.block // cluster for t in threads}:
+        if rng.random() < 0.2:
+            for thread in threads:
+                if thread.block // cluster == number:
+                    order = rng.choice(("release", "relaxed"))
+                    thread.ops.insert(rng.randint(0, len(thread.ops)), Op("cluster", order=order))
+    return Litmus(name, {"x": 0, "f": 0, "g": 0}, threads, "exists", "0 == 0", cluster)
 
 
 # ---- suites
@@ -272,8 +345,6 @@ def load(folder: Path) -> Iterator[tuple[str, Litmus | None, bool | None, str]]:
         short, holds = name.removeprefix("litmus/PTX/"), verdicts.get(name)
         try:
             test = program.read(path.read_text(), short)
-            if test.loops:
-                raise NotSupported("a loop")
         except NotSupported as why:
             yield short, None, holds, str(why)
             continue
@@ -315,6 +386,7 @@ class Suite:
 def published(folder: Path, suite: Suite, weak: Suite) -> records.Record:
     """All tests of the folder: by verdict and by the model; and the derived ones."""
     judged: dict[str, str] = {}
+    by_outcome: dict[str, str] = {}
     model: Counter[str] = Counter()
     model_misses = []
     for name, test, holds, why in load(folder):
@@ -325,16 +397,19 @@ def published(folder: Path, suite: Suite, weak: Suite) -> records.Record:
         for other in derived(test):
             weak.add(other)
         if holds is None:
-            judged[name] = "not judged: no verdict"
+            judged[name] = "not judged: no verdict" if done else "not run: no verdict"
             continue
+        by_outcome[name] = judge_outcome(test, holds)
         try:
-            agrees = litmus_model.verdict(test) == holds
+            agrees = model.verdict(test) == holds
             model["same" if agrees else "different"] += 1
             model_misses += [] if agrees else [name]
         except NotSupported as reason:
             model[f"not computed: {reason}"] += 1
         try:
             rule = rule_of(test, holds)
+            reached = run_to(test, rule.flags)
+            done += [reached] if reached else []
             judged[name] = judge(test, rule, done) if done else "not run: a deadlock"
         except NotSupported as reason:
             judged[name] = f"not judged: {reason}"
@@ -342,6 +417,8 @@ def published(folder: Path, suite: Suite, weak: Suite) -> records.Record:
         "tests": len(judged),
         "counts": dict(sorted(Counter(judged.values()).items())),
         "judged": {n: j for n, j in judged.items() if not j.startswith("not ")},
+        "outcomes": dict(sorted(Counter(by_outcome.values()).items())),
+        "by_outcome": by_outcome,
         "model": dict(sorted(model.items())),
         "model_misses": model_misses,
     }
@@ -367,7 +444,9 @@ def main() -> int:
         suites["random"].add(random_test(rng, f"random {k}"))
     record["by_model"] = {name: suite.record() for name, suite in suites.items()}
     records.write(args.out, record)
-    wrong = sum(v.endswith("wrong") for v in record["by_verdict"]["judged"].values())
+    by_verdict = record["by_verdict"]
+    wrong = sum(v.endswith("wrong") for v in by_verdict["judged"].values())
+    wrong += by_verdict["outcomes"].get("forbidden, shown", 0)
     misses = sum(len(suite.misses) for suite in suites.values())
     print(f"{wrong} wrong by verdict, {misses} misses by the model")
     return 1 if wrong or misses else 0

@@ -9,19 +9,20 @@ around memory accesses, and each part of a check goes in turn. The mutant runs o
 small, odd shapes. What is removed is
 
     reported    the detector finds a hazard
+    noted       it has a note only (trace.benign), and the result is right for every shape
     endless     it never ends, in the branch at the end of a loop: nobody can take it for right
     harmless    no hazard, and the result is right for every shape
     unseen      no hazard, where the emulator cannot show the mistake, or where there is none, only
                 another number
     unreported  no hazard, but a wrong result
 
-A removal that is not reported needs a reason in mutation_reasons.py, and none may be unreported.
+A removal that is not reported needs a reason in removals/reasons.py, and none may be unreported.
 The kernels as they are must have no findings and right results.
 
-    barrier, ... proxy   the order of accesses: mutation_order.py
+    barrier, ... proxy   the order of accesses: removals/order.py
     bounds               whether an access happens: branches and guards around one
     value                which value counts (beta == 0), and so whether C is read at all
-    term, choice         parts of checks, and checks without a branch: mutation_terms.py
+    term, choice         parts of checks, and checks without a branch: removals/terms.py
 
 Large kernels are the same check many times, unrolled. Of those rows one image is taken apart, and
 of removals there that stand at one line and read alike the first, the middle and the last.
@@ -42,15 +43,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
-import mutation_order
 import records
 import smemkern
-from mutation_calls import ORDER_ONLY, SHAPES, Image, calls, is_right, launches
-from mutation_reasons import UNSEEN, reason, text_of
-from mutation_terms import removals
+from removals import order
+from removals.calls import ORDER_ONLY, SHAPES, Image, calls, is_right, launches
+from removals.reasons import UNSEEN, reason, text_of
+from removals.terms import removals
 from rows import parameter_sets, table
 
-KINDS = (*mutation_order.KINDS, "bounds", "value", "term", "choice")
+KINDS = (*order.KINDS, "bounds", "value", "term", "choice")
 # Of ORDER_ONLY everything that orders accesses goes, in every kernel that the calls launch. From
 # sm_90 on checks are TMA's, which has no instructions for them; skinny's reads are moved inside the
 # matrix, and its checks, as sliced_k's and small_k's, say which numbers are added up;
@@ -153,7 +154,7 @@ def mutants(image: Image) -> list[Mutant]:
         if kernel[n] not in launched:
             continue
         text = line.strip()
-        for kind, instead in mutation_order.removals(text):
+        for kind, instead in order.removals(text):
             add(n, kind, instead)
         if image.variant in ORDER_ONLY or not has_checks(image, kernel[n]):
             continue
@@ -183,7 +184,7 @@ def sampled(every: list[Mutant]) -> list[Mutant]:
     alike: dict[tuple[str, ...], list[int]] = {}
     for n, m in enumerate(every):
         text, instead = (re.sub(r"[%$]\w+", "%", t) for t in (m.text, m.instead))
-        where = m.entry if m.kind in mutation_order.KINDS else ""
+        where = m.entry if m.kind in order.KINDS else ""
         alike.setdefault((m.kind, where, m.source, text, instead), []).append(n)
     chosen = {n for same in alike.values() for n in (same[0], same[len(same) // 2], same[-1])}
     return [every[n] for n in sorted(chosen)]
@@ -226,8 +227,8 @@ def outcome(mutant: Mutant | Image) -> Record:
                 break
             finally:
                 signal.alarm(0)
-            if found := (*trace.hazards, *trace.benign):  # a note is a report, too
-                kinds.update(row.kind for row in found)
+            kinds.update(row.kind for row in (*trace.hazards, *trace.benign))
+            if trace.hazards:
                 break
             wrong += not is_right(image, given, trace.result, keywords)
     return {"verdict": verdict(kinds, wrong), "kinds": dict(kinds), "wrong": wrong}
@@ -236,7 +237,9 @@ def outcome(mutant: Mutant | Image) -> Record:
 def verdict(kinds: Counter[str], wrong: int) -> str:
     if kinds.keys() == {"TimeoutError"}:
         return "endless"
-    return "reported" if kinds else "unreported" if wrong else "harmless"
+    if kinds.keys() - set(smemkern._core.benign_kinds):
+        return "reported"
+    return "unreported" if wrong else "noted" if kinds else "harmless"
 
 
 # ---- all of them
@@ -299,7 +302,7 @@ def record_of(every: list[Image], clean: dict[str, Record], lines: list[Record])
 
 
 def accounted_for(line: Record) -> bool:
-    return line["verdict"] in ("reported", "endless") or (
+    return line["verdict"] in ("reported", "noted", "endless") or (
         line["verdict"] in ("harmless", "unseen") and line["reason"]
     )
 

@@ -2,16 +2,18 @@
 
     python validation/referee.py indigo FOLDER   # indigo/ of JohnJacobsonIII/HiRace-Artifact-SC24
     python validation/referee.py faial FOLDER    # examples/ of elliotsayes/faial
+    python validation/referee.py consan FOLDER    # what suites/triton_tests.py has compiled
+    python validation/referee.py cutracer FOLDER  # also
     python validation/referee.py indigo FOLDER --only neighbors_warp --jobs 2 --print
 
 The suites are not part of this repository: fetch them to any folder. Each suite has a module
-referee_SUITE.py, which knows its cases, their labels and their arguments. One record per suite goes
+labels/SUITE.py, which knows its cases, their labels and their arguments. One record per suite goes
 to benchmarks/results/referee-SUITE.json; validation/hazard_docs.py makes the tables of it. NVRTC
-compiles the sources: pip install smemkern[nvrtc].
+compiles the sources: pip install '.[nvrtc]'.
 
-A case is a kernel with a label: "race", "bounds" (reads or writes out of bounds, and does not race)
-or "clean". It runs twice: as the compiler's optimiser leaves it, and unoptimised, because the
-optimiser removes stores that race.
+A case is a kernel with a label: "race", "bounds" (reads or writes out of bounds, and does not
+race), "clean", or another that its suite explains. CUDA C++ runs twice: as the compiler's optimiser
+leaves it, and unoptimised, because the optimiser removes stores that race. PTX runs as it is.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
-import referee_reasons
 import smemkern
-from referee_cases import Case
+from labels import reasons
+from labels.cases import Case
 
-SUITES = ("indigo", "faial")
+SUITES = ("indigo", "faial", "consan", "cutracer")
 RACES = frozenset(("RAW", "WAR", "WAW", "async-read", "async-write"))
-FORMS = {"unoptimised": ("-G",), "optimised": ("-lineinfo",)}
+BENIGN = frozenset(("cas-read", "proxy-init", "shuffle-outside"))
+BARRIERS = frozenset(("barrier", "init-again"))
 MAX_INSTRUCTIONS = 50_000_000  # per run
 MAX_PLAIN_BYTES = 100_000  # of a record that is not compressed
 
@@ -46,7 +49,7 @@ def verdict(case: Case, form: str) -> dict[str, Any]:
     """
     found: dict[str, str] = {}
     try:
-        kernel = smemkern.Kernel(case.source, case.entry, (*case.options, *FORMS[form]))
+        kernel = smemkern.Kernel(case.source, case.entry, (*case.options, *case.forms[form]))
     except smemkern.Error as error:
         return {"error": f"{type(error).__name__}: {error}"[:300]}
     for run in case.runs():
@@ -57,6 +60,7 @@ def verdict(case: Case, form: str) -> dict[str, Any]:
                 run.block,
                 *run.arguments,
                 shared_bytes=run.shared_bytes,
+                cluster=run.cluster,
                 equal_writes=case.equal_writes,
                 max_instructions=MAX_INSTRUCTIONS,
             )
@@ -75,20 +79,24 @@ def verdict(case: Case, form: str) -> dict[str, Any]:
 
 def judge(case: Case) -> dict[str, Any]:
     started = time.monotonic()
-    forms = {form: verdict(case, form) for form in FORMS}
+    forms = {form: verdict(case, form) for form in case.forms}
     made = {"label": case.label, **forms, "seconds": round(time.monotonic() - started, 2)}
     if any(says(found) != case.label for found in forms.values()):
-        made["reason"] = referee_reasons.of_case(case.name)
+        made["reason"] = reasons.of_case(case.name)
     return made
 
 
 def says(found: dict[str, str]) -> str:
     """The detector's verdict in the terms of the labels."""
-    if RACES & found.keys():
+    if (RACES | {"proxy"}) & found.keys():
         return "race"
     if {"out-of-bounds", "misaligned"} & found.keys():
         return "bounds"
-    return "error" if "error" in found else "hazard" if found.keys() - {"cas-read"} else "clean"
+    if "deadlock" in found:
+        return "deadlock"
+    if BARRIERS & found.keys() or "mbarrier" in found.get("error", ""):
+        return "barrier"
+    return "error" if "error" in found else "hazard" if found.keys() - BENIGN else "clean"
 
 
 def matrix(cases: dict[str, Any], form: str) -> dict[str, dict[str, int]]:
@@ -128,7 +136,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--print", action="store_true", help="print the record, write no file")
     chosen = parser.parse_args()
-    suite = importlib.import_module(f"referee_{chosen.suite}")
+    suite = importlib.import_module(f"labels.{chosen.suite}")
     cases = [case for case in suite.cases(chosen.folder) if chosen.only in case.name]
     if not cases:
         parser.error(f"no cases of {chosen.suite} in {chosen.folder}: is it {suite.FOLDER}?")
@@ -137,13 +145,13 @@ def main() -> None:
         **records.facts(),
         "suite": suite.FOLDER,
         **getattr(suite, "extra", lambda _: {})(chosen.folder),
-        "matrix": {form: matrix(judged, form) for form in FORMS},
+        "matrix": {form: matrix(judged, form) for form in cases[0].forms},
         "cases": judged,
     }
     unexplained = [name for name, one in judged.items() if one.get("reason", "") is None]
     unexplained += [row["file"] for row in record.get("costs", []) if row.get("reason", "") is None]
     if unexplained:
-        print("no reason in referee_reasons.py:", *unexplained, file=sys.stderr)
+        print("no reason in labels/reasons.py:", *unexplained, file=sys.stderr)
     if chosen.print:
         print(json.dumps(record, indent=1))
     else:

@@ -75,8 +75,8 @@ def build_with_nvcc(python: Path) -> str:
     env = surroundings(SMEMKERN_CUDA_ARCHS="none")
     said = call(own, "-m", "pip", "install", "-v", source.archive(DIST), where=WORK, env=env)
     call(own, "-m", "smemkern", "demo", where=WORK, env=env)
-    images, nvcc = wheels.compiled(said)
-    return f"{images} by {nvcc}; demo"
+    images, compiler = wheels.compiled(said)
+    return f"{images} by {compiler}; demo"
 
 
 def steps(names: list[str], rehearsal: bool, root: Path | None, report: Report) -> None:

@@ -57,7 +57,7 @@ def build(python: Path, source: Path, root: Path, work: Path) -> str:
     """In a new environment, but not one that pip isolates: that would hold programs of aarch64."""
     own = environment(python, work / "venv")
     with open(source / "pyproject.toml", "rb") as file:
-        needed = [*tomllib.load(file)["build-system"]["requires"], *toolkit.WHEELS]
+        needed = [*tomllib.load(file)["build-system"]["requires"], *toolkit.NVCC_WHEELS]
     call(own, "-m", "pip", "install", "-q", *BINARY, *needed, where=work)
 
     name, data = python_of(root).name, "_sysconfigdata__aarch64-linux-gnu"
@@ -72,6 +72,7 @@ def build(python: Path, source: Path, root: Path, work: Path) -> str:
         LDSHARED=f"{COMPILER} {LINK} --sysroot={root}",
         CFLAGS=f"--sysroot={root} -I{root}/usr/include/{name}",
         SMEMKERN_CUDA_ARCHS=ARCHITECTURES,
+        SMEMKERN_CPU="all",
         SMEMKERN_WERROR="1",
     )
     wheel = (own, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps")

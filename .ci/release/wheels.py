@@ -65,7 +65,7 @@ def path_without_nvcc() -> str:
 
 
 def compiled(said: str) -> tuple[str, str]:
-    """What a build says of the kernel images, and by which nvcc."""
+    """What a build says of the kernel images, and by which compiler."""
     images = re.search(r"smemkern: (\d+ kernel images .*), (\d+ of them) .* by (\S+)", said)
     if images is None:
         raise Failed("the build says nothing of kernel images")
@@ -76,11 +76,16 @@ def build(python: Path, source: Path, work: Path) -> str:
     """In an isolated environment, by NVIDIA's compiler wheels whatever this machine has."""
     own = environment(python, work / "venv")
     linker = f"{os.environ.get('CC', 'cc')} {LINK}"  # a Python's own may name the folder it is in
-    env = surroundings(PATH=path_without_nvcc(), LDSHARED=linker, SMEMKERN_CUDA_ARCHS=ARCHITECTURES)
+    env = surroundings(
+        PATH=path_without_nvcc(),
+        LDSHARED=linker,
+        SMEMKERN_CUDA_ARCHS=ARCHITECTURES,
+        SMEMKERN_CPU="all",
+    )
     command = (own, "-m", "pip", "wheel", "-v", "--no-deps", "--wheel-dir", work / "built", source)
-    images, nvcc = compiled(call(*command, where=work, env=env))
-    if "site-packages" not in nvcc:
-        raise Failed(f"the images are by {nvcc}, not by the wheels' nvcc")
+    images, compiler = compiled(call(*command, where=work, env=env))
+    if "site-packages" not in compiler:
+        raise Failed(f"the images are by {compiler}, not by the wheels' nvcc")
     return f"{in_folder(work / 'built').name}: {images}"
 
 

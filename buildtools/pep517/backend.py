@@ -1,4 +1,4 @@
-"""The PEP 517 backend: setuptools' own, asking for the CUDA wheels too where nvcc is missing.
+"""The PEP 517 backend: setuptools' own, asking for the CUDA wheels too where no toolkit is.
 
 It has a folder to itself because pip takes whatever lies beside a backend for the metadata of any
 package that is asked for: beside setup.py, the egg-info of an earlier build for setuptools' own.
@@ -14,7 +14,7 @@ from setuptools import build_meta as _setuptools
 from setuptools.build_meta import *  # noqa: F403
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
-from buildtools import toolkit  # noqa: E402
+from buildtools import targets, toolkit  # noqa: E402
 
 if int(setuptools.__version__.split(".")[0]) < 77:
     raise ImportError(
@@ -32,4 +32,4 @@ def get_requires_for_build_editable(config_settings=None) -> list[str]:
 
 
 def _wheels() -> list[str]:
-    return [] if toolkit.system_nvcc() else toolkit.WHEELS
+    return toolkit.missing_wheels(targets.wants_machine_code())

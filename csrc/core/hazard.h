@@ -6,39 +6,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(enumerator, name in rows and messages) */
+/* X(enumerator, name in rows and messages, whether such findings are benign: no hazards, as
+ * docs/hazards.md says) */
 #define SMK_HAZARD_MAP(X)                                                                          \
-    X(RAW, "RAW")                                                                                  \
-    X(WAR, "WAR")                                                                                  \
-    X(WAW, "WAW")                                                                                  \
-    X(CAS_READ, "cas-read")                                                                        \
-    X(UNINITIALISED, "uninitialised")                                                              \
-    X(UNWRITTEN, "unwritten")                                                                      \
-    X(ASYNC_READ, "async-read")                                                                    \
-    X(ASYNC_WRITE, "async-write")                                                                  \
-    X(OVERLAP, "overlap")                                                                          \
-    X(PROXY, "proxy")                                                                              \
-    X(PROXY_INIT, "proxy-init")                                                                    \
-    X(BARRIER, "barrier")                                                                          \
-    X(DEADLOCK, "deadlock")                                                                        \
-    X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \
-    X(MISALIGNED, "misaligned")                                                                    \
-    X(SHARED_LIMIT, "shared-limit")                                                                \
-    X(EXITED, "exited")                                                                            \
-    X(SHUFFLE, "shuffle")                                                                          \
-    X(SHUFFLE_OUTSIDE, "shuffle-outside")
+    X(RAW, "RAW", false)                                                                           \
+    X(WAR, "WAR", false)                                                                           \
+    X(WAW, "WAW", false)                                                                           \
+    X(CAS_READ, "cas-read", true)                                                                  \
+    X(UNINITIALISED, "uninitialised", false)                                                       \
+    X(UNWRITTEN, "unwritten", false)                                                               \
+    X(ASYNC_READ, "async-read", false)                                                             \
+    X(ASYNC_WRITE, "async-write", false)                                                           \
+    X(OVERLAP, "overlap", false)                                                                   \
+    X(PROXY, "proxy", false)                                                                       \
+    X(PROXY_INIT, "proxy-init", true)                                                              \
+    X(INIT_AGAIN, "init-again", true)                                                              \
+    X(BARRIER, "barrier", false)                                                                   \
+    X(DEADLOCK, "deadlock", false)                                                                 \
+    X(OUT_OF_BOUNDS, "out-of-bounds", false)                                                       \
+    X(MISALIGNED, "misaligned", false)                                                             \
+    X(SHARED_LIMIT, "shared-limit", false)                                                         \
+    X(EXITED, "exited", false)                                                                     \
+    X(SHUFFLE, "shuffle", false)                                                                   \
+    X(SHUFFLE_OUTSIDE, "shuffle-outside", true)
 
 typedef enum smk_hazard_kind {
-#define X(name, spelling) SMK_HAZARD_##name,
+#define X(name, spelling, benign) SMK_HAZARD_##name,
     SMK_HAZARD_MAP(X)
 #undef X
         SMK_N_HAZARDS
 } smk_hazard_kind;
 
-/* Whether findings of this kind are hazards. The others are benign: docs/hazards.md says why. */
 static inline bool smk_is_hazard(smk_hazard_kind kind) {
-    return kind != SMK_HAZARD_CAS_READ && kind != SMK_HAZARD_PROXY_INIT &&
-           kind != SMK_HAZARD_SHUFFLE_OUTSIDE;
+    static const bool is_benign[] = {
+#define X(name, spelling, benign) benign,
+        SMK_HAZARD_MAP(X)
+#undef X
+    };
+    return !is_benign[kind];
 }
 
 typedef enum smk_space {
@@ -48,12 +53,21 @@ typedef enum smk_space {
     SMK_OTHER_SPACE
 } smk_space;
 
+typedef struct smk_position {
+    const char *file;
+    int line;
+} smk_position;
+
+enum { SMK_MAX_CALLERS = 8 };
+
 /* One of the two conflicting accesses, barriers, ... of a finding. */
 typedef struct smk_party {
     const char *file; /* as .loc names it, NULL if the PTX has no line information */
     int line;         /* of the PTX if it has no line information; 0: there is no such party */
     const char *text; /* the PTX instruction; NULL if there is none */
     uint32_t block[3], thread[3];
+    smk_position callers[SMK_MAX_CALLERS]; /* inlined code: call sites, innermost first */
+    int n_callers;
 } smk_party;
 
 /* Findings of one kind on the same lines are merged: `count` is their number, all other fields

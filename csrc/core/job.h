@@ -93,7 +93,7 @@ typedef struct smk_job {
     size_t n_pointers;
     const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
     size_t n_tensor_maps;
-    const smk_texture *textures; /* "emu": checked (smk_texture_check) */
+    const smk_texture *textures; /* checked (smk_texture_check) */
     size_t n_textures;
     size_t args_bytes;
     const uint32_t *parameters; /* byte offset of each kernel parameter in the arguments */
@@ -154,11 +154,6 @@ typedef enum smk_access {
     SMK_REMOTE_ATOMIC
 } smk_access;
 
-typedef struct smk_position {
-    const char *file;
-    int line;
-} smk_position;
-
 /* One access of one warp. */
 typedef struct smk_request {
     uint64_t address[32]; /* shared: offsets; global: the emulator's addresses */
@@ -167,7 +162,7 @@ typedef struct smk_request {
     uint32_t warp; /* in the block */
 } smk_request;
 
-enum { SMK_READ = 1, SMK_WRITE = 2, SMK_MAX_CALLERS = 8 };
+enum { SMK_READ = 1, SMK_WRITE = 2 };
 
 /* One memory instruction of the kernel. Exact integers, summed over all warps and launches. */
 typedef struct smk_site {

@@ -25,6 +25,13 @@ const smk_variant *smk_variant_find_any_strides(smk_op op) {
     return NULL;
 }
 
+bool smk_op_has_param(smk_op op, const char *name) {
+    for (size_t i = 0; i < smk_n_variants; i++)
+        for (int k = 0; smk_variants[i].op == op && k < smk_variants[i].n_params; k++)
+            if (strcmp(smk_variants[i].params[k].name, name) == 0) return true;
+    return false;
+}
+
 /* A bounded string. Text that does not fit is cut off; `used` counts it all the same. */
 typedef struct text {
     char *at;

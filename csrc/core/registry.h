@@ -134,6 +134,8 @@ const smk_variant *smk_variant_find(smk_op op, const char *name);
 
 /* The first variant of the operation that reads any strides; NULL: there is none. */
 const smk_variant *smk_variant_find_any_strides(smk_op op);
+/* Whether a variant of the operation has this parameter. */
+bool smk_op_has_param(smk_op op, const char *name);
 
 /* The index of a parameter; -1: the variant has none of that name. */
 int smk_variant_param(const smk_variant *variant, const char *name);

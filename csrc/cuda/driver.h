@@ -20,6 +20,10 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUarray_st *CUarray;
+typedef struct CUtexref_st *CUtexref;
+typedef struct CUsurfref_st *CUsurfref;
+typedef unsigned long long CUtexObject, CUsurfObject;
 
 /* Results that the code compares with; errors.c lists the others. */
 typedef enum CUresult {
@@ -53,7 +57,11 @@ typedef enum CUpointer_attribute {
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9
 } CUpointer_attribute;
 
-typedef enum CUmemorytype { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 } CUmemorytype;
+typedef enum CUmemorytype {
+    CU_MEMORYTYPE_HOST = 1,
+    CU_MEMORYTYPE_DEVICE = 2,
+    CU_MEMORYTYPE_ARRAY = 3
+} CUmemorytype;
 
 /* A 2-D copy. Of source and destination, only the fields of their memory type are read. */
 typedef struct CUDA_MEMCPY2D {
@@ -71,6 +79,77 @@ typedef struct CUDA_MEMCPY2D {
     size_t dstPitch;
     size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
+
+/* One side of a 3-D copy: host or device memory by rows, or an array. */
+typedef struct copy_side {
+    size_t x_bytes, y, z, level;
+    CUmemorytype kind;
+    const void *host;
+    CUdeviceptr device;
+    CUarray array;
+    void *reserved;
+    size_t pitch, height;
+} copy_side;
+
+typedef struct CUDA_MEMCPY3D {
+    copy_side src, dst;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef enum CUarray_format {
+    CU_AD_FORMAT_UNSIGNED_INT8 = 1,
+    CU_AD_FORMAT_UNSIGNED_INT16 = 2,
+    CU_AD_FORMAT_UNSIGNED_INT32 = 3,
+    CU_AD_FORMAT_SIGNED_INT8 = 8,
+    CU_AD_FORMAT_SIGNED_INT16 = 9,
+    CU_AD_FORMAT_SIGNED_INT32 = 10,
+    CU_AD_FORMAT_HALF = 16,
+    CU_AD_FORMAT_FLOAT = 32
+} CUarray_format;
+
+/* Height 0: 1-D, or layers of it. Depth 0: 1-D or 2-D; else planes, layers, or faces of cubes. */
+typedef struct CUDA_ARRAY3D_DESCRIPTOR {
+    size_t Width, Height, Depth;
+    CUarray_format Format;
+    unsigned NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef enum CUresourcetype {
+    CU_RESOURCE_TYPE_ARRAY = 0,
+    CU_RESOURCE_TYPE_LINEAR = 2
+} CUresourcetype;
+
+/* What a texture or surface object reads. */
+typedef struct CUDA_RESOURCE_DESC {
+    CUresourcetype resType;
+    union {
+        CUarray array;
+        struct {
+            CUdeviceptr address;
+            CUarray_format format;
+            unsigned channels;
+            size_t bytes;
+        } linear;
+        int reserved[32];
+    } res;
+    unsigned flags;
+} CUDA_RESOURCE_DESC;
+
+typedef enum CUaddress_mode {
+    CU_TR_ADDRESS_MODE_WRAP = 0,
+    CU_TR_ADDRESS_MODE_CLAMP = 1,
+    CU_TR_ADDRESS_MODE_MIRROR = 2,
+    CU_TR_ADDRESS_MODE_BORDER = 3
+} CUaddress_mode;
+
+typedef struct CUDA_TEXTURE_DESC {
+    CUaddress_mode addressMode[3];
+    int filterMode; /* 0 point, 1 linear */
+    unsigned flags, maxAnisotropy;
+    int mipmapFilterMode;
+    float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp, borderColor[4];
+    int reserved[12];
+} CUDA_TEXTURE_DESC;
 
 typedef enum CUjit_option {
     CU_JIT_ERROR_LOG_BUFFER = 5,
@@ -135,7 +214,14 @@ enum {
     CU_MEM_ALLOCATION_TYPE_PINNED = 1,
     CU_MEM_LOCATION_TYPE_DEVICE = 1,
     CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
-    CU_STREAM_WAIT_VALUE_GEQ = 0
+    CU_STREAM_WAIT_VALUE_GEQ = 0,
+    CUDA_ARRAY3D_LAYERED = 1,
+    CUDA_ARRAY3D_SURFACE_LDST = 2,
+    CUDA_ARRAY3D_CUBEMAP = 4,
+    CUDA_ARRAY3D_TEXTURE_GATHER = 8,
+    CU_TRSA_OVERRIDE_FORMAT = 1,
+    CU_TRSF_READ_AS_INTEGER = 1,
+    CU_TRSF_NORMALIZED_COORDINATES = 2
 };
 
 /* X(function, version of the signature, arguments) */
@@ -178,6 +264,15 @@ enum {
     X(cuMemcpyDtoHAsync, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))        \
     X(cuMemcpyDtoDAsync, 3020, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))  \
     X(cuMemcpy2DAsync, 3020, (const CUDA_MEMCPY2D *copy, CUstream stream))                         \
+    X(cuMemcpy3DAsync, 3020, (const CUDA_MEMCPY3D *copy, CUstream stream))                         \
+    X(cuArray3DCreate, 3020, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *description))        \
+    X(cuArrayDestroy, 2000, (CUarray array))                                                       \
+    X(cuTexObjectCreate, 5000,                                                                     \
+      (CUtexObject * object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture, \
+       const void *view))                                                                          \
+    X(cuTexObjectDestroy, 5000, (CUtexObject object))                                              \
+    X(cuSurfObjectCreate, 5000, (CUsurfObject * object, const CUDA_RESOURCE_DESC *resource))       \
+    X(cuSurfObjectDestroy, 5000, (CUsurfObject object))                                            \
     X(cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                                   \
     X(cuStreamDestroy, 4000, (CUstream stream))                                                    \
     X(cuStreamQuery, 2000, (CUstream stream))                                                      \
@@ -205,6 +300,17 @@ enum {
 
 /* NULL if the driver lacks them. Their callers report what is not possible then. */
 #define OPTIONAL_DRIVER_FUNCTIONS(X)                                                               \
+    X(cuModuleGetTexRef, 2000, (CUtexref * reference, CUmodule module, const char *name))          \
+    X(cuModuleGetSurfRef, 3000, (CUsurfref * reference, CUmodule module, const char *name))        \
+    X(cuTexRefSetArray, 2000, (CUtexref reference, CUarray array, unsigned flags))                 \
+    X(cuTexRefSetAddress, 3020,                                                                    \
+      (size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes))                     \
+    X(cuTexRefSetFormat, 2000, (CUtexref reference, CUarray_format format, int channels))          \
+    X(cuTexRefSetAddressMode, 2000, (CUtexref reference, int dimension, CUaddress_mode mode))      \
+    X(cuTexRefSetFilterMode, 2000, (CUtexref reference, int mode))                                 \
+    X(cuTexRefSetFlags, 2000, (CUtexref reference, unsigned flags))                                \
+    X(cuTexRefSetBorderColor, 8000, (CUtexref reference, float *color))                            \
+    X(cuSurfRefSetArray, 3000, (CUsurfref reference, CUarray array, unsigned flags))               \
     X(cuTensorMapEncodeTiled, 12000,                                                               \
       (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,                   \
        const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,        \

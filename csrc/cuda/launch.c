@@ -67,6 +67,7 @@ static smk_code allow_cluster(device *d, CUfunction function, const smk_launch *
 smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status) {
     const smk_launch *launches = plan->job->launches;
     const size_t n = plan->job->n_launches;
+    plan->module = module_handle(m);
     plan->functions = calloc(n, sizeof *plan->functions);
     if (!plan->functions) return smk_fail_memory(status, n * sizeof *plan->functions, "launches");
     for (size_t i = 0; i < n; i++) {
@@ -98,6 +99,8 @@ smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addre
     if (!plan->args || !plan->parameters)
         return smk_fail_memory(status, bytes + n_parameters * sizeof *plan->parameters,
                                "kernel arguments");
+    if (texture_set_make(d, job, plan->module, addresses, &plan->textures, status))
+        return status->code;
     for (size_t i = 0; i < job->n_launches; i++) {
         unsigned char *block = plan->args + i * job->args_bytes;
         if (job->args_bytes) memcpy(block, job->launches[i].args, job->args_bytes);
@@ -110,6 +113,7 @@ smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addre
             address += addresses[pointer->buffer];
             memcpy(block + pointer->arg_offset, &address, sizeof address);
         }
+        texture_set_bind(plan->textures, block);
         for (size_t j = 0; j < job->n_tensor_maps; j++)
             if (bind_map(d, job, &job->tensor_maps[j], addresses, block, status))
                 return status->code;
@@ -179,6 +183,12 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
         if (result) return launch_fail(d, plan, i, result, status);
     }
     return SMK_OK;
+}
+
+smk_code launch_with_textures(device *d, const launch_plan *plan, smk_status *status) {
+    if (texture_set_copy_in(d, plan->textures, plan->stream, status) || launch_all(d, plan, status))
+        return status->code;
+    return texture_set_copy_out(d, plan->textures, plan->stream, status);
 }
 
 /* Times n runs with n + 1 events: consecutive runs share one, so the device stays busy. */

@@ -4,6 +4,7 @@
 
 #include "../core/job.h"
 #include "module.h"
+#include "texture.h"
 #include "wait.h"
 
 typedef struct launch_function {
@@ -13,10 +14,12 @@ typedef struct launch_function {
 
 typedef struct launch_plan {
     const smk_job *job;
+    CUmodule module;
     launch_function *functions; /* one per launch */
     CUstream stream;
-    unsigned char *args; /* args_bytes per launch, with device addresses */
-    void **parameters;   /* n_parameters pointers into args per launch */
+    unsigned char *args;   /* args_bytes per launch, with device addresses */
+    void **parameters;     /* n_parameters pointers into args per launch */
+    texture_set *textures; /* NULL: none. Not freed by launch_free: kernels may still run */
 } launch_plan;
 
 /* Looks up the kernels. Call launch_free, even after a failure. */
@@ -30,6 +33,9 @@ void launch_free(launch_plan *plan);
 
 /* Enqueues the launches in order. */
 smk_code launch_all(device *d, const launch_plan *plan, smk_status *status);
+
+/* The same between the copies of texels to textures and from surfaces. */
+smk_code launch_with_textures(device *d, const launch_plan *plan, smk_status *status);
 
 /* Runs the launches `repeat` times and fills milliseconds. On SMK_INTERRUPTED the stream is still
  * busy. */

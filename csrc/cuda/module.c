@@ -33,6 +33,7 @@ typedef struct retired {
     module *module; /* or NULL */
     CUstream streams[MAX_OWN_STREAMS];
     int n_streams;
+    texture_set *textures; /* or NULL */
     CUevent done;
     struct retired *next;
 } retired;
@@ -84,6 +85,7 @@ static void release_retired(device *d) {
         d->cu->cuEventDestroy(r->done);
         while (r->n_streams)
             d->cu->cuStreamDestroy(r->streams[--r->n_streams]);
+        texture_set_destroy(d, r->textures);
         if (r->module) drop_holder(d, r->module);
         free(r);
     }
@@ -156,6 +158,10 @@ void module_release(device *d, module *m) {
     pthread_mutex_unlock(&d->modules_mutex);
 }
 
+CUmodule module_handle(const module *m) {
+    return m->handle;
+}
+
 void module_keep(device *d, module *m) {
     pthread_mutex_lock(&d->modules_mutex);
     if (m->permanent)
@@ -165,11 +171,12 @@ void module_keep(device *d, module *m) {
     pthread_mutex_unlock(&d->modules_mutex);
 }
 
-void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own) {
+void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own,
+                          texture_set *textures) {
     /* If recording this fails, all stays held: code that may still run must not be unloaded. */
     retired *r = malloc(sizeof *r);
     if (!r) return;
-    *r = (retired){.module = m, .n_streams = n_own};
+    *r = (retired){.module = m, .n_streams = n_own, .textures = textures};
     memcpy(r->streams, own, (size_t)n_own * sizeof *own);
     if (d->cu->cuEventCreate(&r->done, CU_EVENT_DISABLE_TIMING)) {
         free(r);

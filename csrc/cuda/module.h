@@ -4,16 +4,19 @@
 
 #include "../core/job.h"
 #include "context.h"
+#include "texture.h"
 
 typedef struct module module;
 
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status);
 void module_release(device *d, module *m);
+CUmodule module_handle(const module *m);
 
-/* For interrupted calls, whose kernels may still run: releases the module and destroys the streams
- * `own` once the work now on `stream` has ended. */
+/* For interrupted calls, whose kernels may still run: releases the module, and destroys the streams
+ * `own` and the textures (or NULL), once the work now on `stream` has ended. */
 enum { MAX_OWN_STREAMS = 16 };
-void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own);
+void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own,
+                          texture_set *textures);
 
 /* Releases the module and never unloads it, because the end of its kernels is not observed. */
 void module_keep(device *d, module *m);

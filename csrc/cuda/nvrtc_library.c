@@ -70,7 +70,7 @@ const nvrtc_library *nvrtc_open(smk_status *status) {
     if (!library)
         smk_fail(status, SMK_COMPILE,
                  "compiling CUDA C needs NVRTC, which was not found. Install it with: pip install "
-                 "\"smemkern[nvrtc]\". Tried:%s",
+                 "'.[nvrtc]' in the clone. Tried:%s",
                  tried);
     return library;
 }

@@ -1,7 +1,7 @@
 /* The files of cpu_template.h, compiled for x86-64-v3 (AVX2, FMA). */
 #include "base/cpu.h"
 
-#if CPU_VARIANTS
+#if CPU_VARIANTS & CPU_BUILDS_V3
 #include "cpu_system.h"
 
 #pragma GCC target("arch=x86-64-v3")

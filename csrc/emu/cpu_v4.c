@@ -5,7 +5,7 @@
  */
 #include "base/cpu.h"
 
-#if CPU_VARIANTS
+#if CPU_VARIANTS & CPU_BUILDS_V4
 #include "cpu_system.h"
 
 #pragma GCC target("arch=x86-64-v4,no-avx512bw")

@@ -94,9 +94,19 @@ static int read_devices(PyObject *given, call *c) {
     return 0;
 }
 
+int call_refuse_keyword(smk_op op, const char *name) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s() got an unexpected keyword argument '%s', which is no parameter of a variant "
+                 "either",
+                 smk_op_names[op], name);
+    return -1;
+}
+
 static int read_param(call *c, const char *name, PyObject *given) {
     if (c->n_params == CALL_MAX_PARAMS)
         return 0; /* already more than any variant has, so one of them is unknown: an error later */
+    if (!PyIndex_Check(given) && !smk_op_has_param(c->op, name))
+        return call_refuse_keyword(c->op, name);
     PyObject *number = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
     if (number == NULL) {
         if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -144,8 +154,7 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
     if (has_out && strcmp(name, "progress") == 0) {
         if (given != Py_None && given != Py_False && given != Py_True && !PyCallable_Check(given)) {
             PyErr_Format(PyExc_TypeError,
-                         "progress must be a bool or a function of (bytes done, bytes in all), "
-                         "not %.200s",
+                         "progress must be a bool or a function of (done, total), not %.200s",
                          Py_TYPE(given)->tp_name);
             return -1;
         }

@@ -37,6 +37,9 @@ typedef struct call_form {
 
 extern const call_form call_forms[SMK_N_OPS];
 
+/* Raises TypeError: the operation has no such keyword. Returns -1. */
+int call_refuse_keyword(smk_op op, const char *name);
+
 int call_read(smk_op op, PyObject *args, PyObject *kwargs, call *out);
 
 #endif

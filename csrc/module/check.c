@@ -30,6 +30,8 @@ int request_choose_variant(module_state *state, request *r, smk_query query) {
     bool with_values = false;
     bool automatic = given->op != SMK_PROBE && strcmp(variant, "auto") == 0;
     if (automatic && given->n_params > 0) {
+        if (!smk_op_has_param(given->op, given->params[0]))
+            return call_refuse_keyword(given->op, given->params[0]);
         PyErr_Format(PyExc_ValueError,
                      "%s: parameter '%s' belongs to a variant; name the variant beside it, as in "
                      "variant='tiled'",
@@ -70,9 +72,9 @@ int request_choose_variant(module_state *state, request *r, smk_query query) {
     return !automatic && is_pipeline ? request_predict_seconds(state, r, query) : 0;
 }
 
-int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {
+int request_fits_result(const request *r, PyArrayObject *out, bool takes_type) {
     const char *op = smk_op_names[r->call->op];
-    if (!same_type) {
+    if (!takes_type) {
         PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, the result has %S", op,
                      PyArray_DESCR(out), r->descr);
         return -1;
@@ -96,6 +98,16 @@ int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {
     return 0;
 }
 
+/* Whether `out` has the result's type or, as in numpy.matmul, one that the result casts to by rule
+ * "same_kind"; back, too, if the product reads it. */
+static bool out_takes_type(const request *r, PyArrayObject *out) {
+    PyArray_Descr *type = PyArray_DESCR(out);
+    if (PyArray_EquivTypes(type, r->descr)) return true;
+    return r->call->op == SMK_GEMM &&
+           PyArray_CanCastTypeTo(r->descr, type, NPY_SAME_KIND_CASTING) &&
+           (r->call->beta == 0.0 || PyArray_CanCastTypeTo(type, r->descr, NPY_SAME_KIND_CASTING));
+}
+
 int request_check_out(const request *r) {
     PyObject *given = r->call->out;
     const char *op = smk_op_names[r->call->op];
@@ -109,12 +121,12 @@ int request_check_out(const request *r) {
         return -1;
     }
     PyArrayObject *out = (PyArrayObject *)given;
-    return request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr));
+    return request_fits_result(r, out, out_takes_type(r, out));
 }
 
 PyArrayObject *request_hold_out(request *r) {
     PyArrayObject *out = array_hold((PyArrayObject *)r->call->out, &r->holds[r->n_inputs]);
-    if (out && request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr)))
+    if (out && request_fits_result(r, out, out_takes_type(r, out)))
         Py_CLEAR(out); /* Python code that ran since request_check_out changed it */
     return out;
 }

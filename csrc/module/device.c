@@ -23,7 +23,7 @@ int device_read(const module_state *state, PyObject *given, device *out) {
     (void)state;
     *out = (device){.emulated = true};
     if (given == Py_None) {
-        out->emulated = gpu_count(NULL) == 0;
+        out->emulated = out->by_default = gpu_count(NULL) == 0;
         return 0;
     }
     if (!PyUnicode_Check(given)) {
@@ -162,9 +162,12 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
 
 /* ---- polling: signals, timeout, progress ---- */
 
+enum { NOTICE_SECONDS = 1 };
+
 typedef struct watch {
     detached call;
     double timeout, end;       /* seconds; `end` is a time of time_now */
+    double notice;             /* the time from which notice_emulation warns */
     PyObject *progress;        /* called with (done, total); NULL: none */
     _Atomic size_t delivered;  /* pipelines: bytes of the result in host memory */
     _Atomic uint64_t finished; /* the emulator: blocks */
@@ -196,12 +199,22 @@ static int check_timeout(const watch *w) {
     return -1;
 }
 
+/* Warns, once per process, of a call that is slow because there is no GPU. */
+static int notice_emulation(const watch *w) {
+    static atomic_bool noticed;
+    if (time_now() <= w->notice || atomic_exchange(&noticed, true)) return 0;
+    smk_status status = {0};
+    gpu_count(&status);
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "this call runs on the emulator, which is slow: %s", status.message);
+}
+
 /* The poll function of devices: called on the thread that runs the call, without the GIL. */
 static int poll_watch(void *given) {
     watch *w = given;
     if (!attach_briefly(&w->call)) return 1;
-    const int stop =
-        PyErr_CheckSignals() || check_timeout(w) || (w->progress && report_progress(w));
+    const int stop = PyErr_CheckSignals() || check_timeout(w) || notice_emulation(w) ||
+                     (w->progress && report_progress(w));
     detach_again(&w->call);
     return stop;
 }
@@ -209,7 +222,7 @@ static int poll_watch(void *given) {
 int device_read_signature(const module_state *state, PyObject *ptx, const char *entry,
                           emu_signature *out) {
     smk_status status = {0};
-    watch w = {.end = Py_HUGE_VAL};
+    watch w = {.end = Py_HUGE_VAL, .notice = Py_HUGE_VAL};
     if (detach(state, &w.call)) return -1;
     const smk_code code = emu_signature_read(PyBytes_AS_STRING(ptx), (size_t)PyBytes_GET_SIZE(ptx),
                                              entry, poll_watch, &w, out, &status);
@@ -218,12 +231,12 @@ int device_read_signature(const module_state *state, PyObject *ptx, const char *
     return code ? -1 : 0;
 }
 
-/* The progress function, a new reference; for True our own progress bar. NULL with an exception:
- * failure; without one: no progress is reported. */
-static PyObject *progress_function(PyObject *progress) {
+/* The progress function, a new reference; for True our own progress bar, of this unit. NULL with an
+ * exception: failure; without one: no progress is reported. */
+static PyObject *progress_function(PyObject *progress, const char *unit) {
     if (progress != Py_True) return Py_XNewRef(progress);
     PyObject *module = PyImport_ImportModule("smemkern._transfer");
-    PyObject *bar = module ? PyObject_CallMethod(module, "_bar", NULL) : NULL;
+    PyObject *bar = module ? PyObject_CallMethod(module, "_bar", "s", unit) : NULL;
     Py_XDECREF(module);
     return bar;
 }
@@ -242,7 +255,8 @@ int device_run_pipelines(const module_state *state, const int *ordinals, smk_pip
     smk_status status = {0};
     smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
     smk_transfer *sum = start_transfer();
-    watch w = {.progress = progress_function(progress), .end = Py_HUGE_VAL};
+    watch w = {
+        .progress = progress_function(progress, "B"), .end = Py_HUGE_VAL, .notice = Py_HUGE_VAL};
     if (PyErr_Occurred()) return -1;
     for (int i = 0; i < n; i++) {
         pipelines[i].poll = poll_watch;
@@ -288,25 +302,43 @@ static size_t blocks_to_run(const smk_job *job) {
     return blocks;
 }
 
+/* Appends to a TimeoutError where the kernel was. */
+static void say_where(const smk_status *status) {
+    if (!PyErr_ExceptionMatches(PyExc_TimeoutError) || !strstr(status->message, " is at ")) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_Format(PyExc_TimeoutError, "%S; %s", value, status->message);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
 int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
                double timeout) {
     smk_status status = {0};
-    watch w = {.progress = on->emulated ? progress : NULL,
+    watch w = {.progress = on->emulated ? progress_function(progress, " blocks") : NULL,
                .total = blocks_to_run(job),
                .timeout = timeout,
-               .end = time_now() + timeout};
+               .end = time_now() + timeout,
+               .notice = on->by_default ? time_now() + NOTICE_SECONDS : Py_HUGE_VAL};
+    if (PyErr_Occurred()) return -1;
     job->poll = poll_watch;
     job->poll_arg = &w;
     job->finished = w.progress ? &w.finished : NULL;
     job->transfer = on->emulated ? NULL : start_transfer();
     smk_text printed = {0};
     job->printed = &printed;
-    if (detach(state, &w.call)) return -1;
+    if (detach(state, &w.call)) {
+        Py_XDECREF(w.progress);
+        return -1;
+    }
     job->cancel = w.call.cancel;
     smk_code code =
         on->emulated ? emu_run(job, &status) : pipeline_run_job(on->ordinal, job, &status);
     attach(&w.call);
-    if (code == SMK_OK && w.progress && report_progress(&w)) {
+    const bool reported = code || !w.progress || report_progress(&w) == 0;
+    Py_XDECREF(w.progress);
+    if (!reported) {
         free(printed.bytes);
         return -1;
     }
@@ -318,5 +350,6 @@ int device_run(const module_state *state, const device *on, smk_job *job, PyObje
     if (show_printed(&printed)) PyErr_Clear();
     PyErr_Restore(type, value, traceback);
     raise_status(state, &status);
+    if (status.code == SMK_INTERRUPTED) say_where(&status);
     return -1;
 }

@@ -28,12 +28,13 @@ static const char gemm_doc[] =
     "    b that span more than a factor of 2**17, small elements may lose bits. 'tf32': operands\n"
     "    are rounded to 11 bits.\n"
     "out : ndarray or device array, optional\n"
-    "    Has exactly the result's shape and dtype. May overlap a and b. It stays unchanged if an\n"
-    "    argument is illegal, or if memory or a kernel is not available. On device 'cuda', a\n"
-    "    contiguous out that overlaps neither operand is written block by block, so it is partly\n"
-    "    written if Ctrl-C or a lost GPU ends the call. An array on a GPU is written in place, or\n"
-    "    through a copy on the GPU if it overlaps an operand or has strides that the kernel\n"
-    "    cannot write.\n"
+    "    Has the result's shape, and its dtype or, for an ndarray, one that it casts to, as in\n"
+    "    numpy.matmul ('same_kind'). May overlap a and b. It stays unchanged if an argument is\n"
+    "    illegal, or if memory or a kernel is not available. On device 'cuda', a contiguous out\n"
+    "    of the result's dtype that overlaps neither operand is written block by block, so it is\n"
+    "    partly written if Ctrl-C or a lost GPU ends the call. An array on a GPU is written in\n"
+    "    place, has exactly that dtype, and is written through a copy on the GPU if it overlaps\n"
+    "    an operand or has strides that the kernel cannot write.\n"
     "alpha, beta : float\n"
     "    beta needs out; beta = 0 does not read it.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
@@ -50,8 +51,8 @@ static const char gemm_doc[] =
     "    instead of device.\n"
     "progress : bool or function, optional\n"
     "    For a call on host arrays. True shows a bar (tqdm). A function is called about every\n"
-    "    50 ms and at the end, with the result's bytes that are done and their total. Ctrl-C ends\n"
-    "    the call.\n"
+    "    50 ms and at the end, with what is done and the total: bytes of the result, or, on the\n"
+    "    emulator without max_memory, blocks. Ctrl-C ends the call.\n"
     "**params : int\n"
     "    Parameters of the variant, such as tile=16; see variants('gemm')[i].params.\n\n"
     "Returns\n"
@@ -139,6 +140,11 @@ static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
                                "The launches of an operation, without running it. For tests.\n";
 
+static const char watch_doc[] =
+    "watch(open, /)\n"
+    "--\n\n"
+    "True: calls run by smemkern._watch from now on. False: ends one True.\n";
+
 static const char set_timings_doc[] = "set_timings(ordinal, timings, /)\n"
                                       "--\n\n"
                                       "Sets the table of `auto` for that GPU, in the format of\n"
@@ -195,6 +201,19 @@ static const char trim_doc[] =
     "trim(device, /)\n"
     "--\n\n"
     "Frees what is cached for later calls, and returns its bytes; see smemkern.empty_cache.\n";
+
+static const char nvrtc_compile_doc[] =
+    "nvrtc_compile(source, file_name, entry, names, headers, options, /)\n"
+    "--\n\n"
+    "PTX that NVRTC makes of CUDA C++, as bytes. `names` and `headers`: of headers in memory.\n";
+
+static const char cache_load_doc[] = "cache_load(key, /)\n"
+                                     "--\n\n"
+                                     "The bytes stored under a key of 32 bytes, or None.\n";
+
+static const char cache_store_doc[] = "cache_store(key, text, /)\n"
+                                      "--\n\n"
+                                      "Stores bytes in the cache on disk.\n";
 
 static const char configure_doc[] = "configure(images, kernels)\n"
                                     "--\n\n"

@@ -18,7 +18,10 @@ static bool overlaps(PyArrayObject *out, const operand *input) {
 
 /* Blocks of the result are written while others are computed, so `out` must not overlap inputs. */
 static bool can_be_target(const request *r, PyArrayObject *out) {
-    if (!PyArray_CHKFLAGS(out, NPY_ARRAY_CARRAY) || PyArray_ISBYTESWAPPED(out)) return false;
+    if (!PyArray_CHKFLAGS(out, NPY_ARRAY_CARRAY) || PyArray_ISBYTESWAPPED(out) ||
+        !PyArray_EquivTypes(PyArray_DESCR(out), r->descr)) {
+        return false;
+    }
     for (int i = 0; i < r->n_inputs; i++)
         if (overlaps(out, &r->inputs[i])) return false;
     return true;

@@ -60,9 +60,7 @@ int image_find_nvrtc(module_state *state) {
     return 0;
 }
 
-/* The directory that caches compiled PTX between processes: SMEMKERN_CACHE_DIR, or by the XDG
- * rules. */
-static void cache_directory(char *out, size_t size) {
+void image_cache_directory(char *out, size_t size) {
     const char *own = getenv("SMEMKERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     if (own && *own)
@@ -75,10 +73,10 @@ static void cache_directory(char *out, size_t size) {
 
 PyObject *image_compile(module_state *state, const char *source, const char *file_name,
                         const char *entry, const struct nvrtc_header *headers, int n_headers,
-                        const char *const *options, int n_options) {
+                        const char *const *options, int n_options, bool cached) {
     if (image_find_nvrtc(state)) return NULL;
     char cache[4096];
-    cache_directory(cache, sizeof cache);
+    image_cache_directory(cache, sizeof cache);
     char *ptx = NULL;
     size_t size = 0;
     smk_status status = {0}, why = {0};
@@ -86,11 +84,12 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
     if (detach(state, &call)) return NULL;
     if (nvrtc_version(&why) == 0) {
         smk_fail(&status, SMK_COMPILE,
-                 "%s has to be compiled, and NVRTC was not found: pip install smemkern[nvrtc]\n%s",
+                 "%s has to be compiled, and NVRTC was not found: pip install '.[nvrtc]' in the "
+                 "clone\n%s",
                  file_name, why.message);
     } else {
-        nvrtc_compile(source, file_name, entry, headers, n_headers, options, n_options, cache, &ptx,
-                      &size, &status);
+        nvrtc_compile(source, file_name, entry, headers, n_headers, options, n_options,
+                      cached ? cache : NULL, &ptx, &size, &status);
     }
     attach(&call);
     if (status.code != SMK_OK) return raise_status(state, &status);
@@ -190,7 +189,7 @@ static PyObject *compile_variant(module_state *state, const smk_variant *variant
     if (include && add_headers(&set, state->kernel_directory, ".h") == 0 &&
         add_headers(&set, include, ".cuh") == 0) {
         ptx = image_compile(state, PyBytes_AS_STRING(source), file_name, NULL, set.headers, set.n,
-                            options, n_options);
+                            options, n_options, true);
     }
     release_headers(&set);
     Py_XDECREF(include);

@@ -6,8 +6,9 @@
 
 typedef struct kernel {
     PyObject_HEAD
-    PyObject *source; /* str, as given */
+    PyObject *source; /* str, as given or as in the file */
     PyObject *ptx;    /* bytes */
+    PyObject *origin; /* smemkern._compile.Origin */
     PyObject *key;    /* str: hash of the PTX, which identifies the image */
     emu_signature signature;
     bool check; /* each call runs the hazard detector, and raises if it finds any */
@@ -18,30 +19,30 @@ typedef struct kernel {
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"source_or_ptx", "name", "options", "check", NULL};
     module_state *state = PyType_GetModuleState(type);
-    const char *source, *name;
-    PyObject *options = NULL;
+    const char *name;
+    PyObject *source, *options = NULL;
     int check = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sz|O$p:Kernel", keywords, &source, &name,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oz|O$p:Kernel", keywords, &source, &name,
                                      &options, &check)) {
         return NULL;
     }
     kernel_source read = {0};
     const char *entry = NULL;
     kernel *self = (kernel *)type->tp_alloc(type, 0);
-    if (self == NULL || kernel_source_read(state, source, name, options, &read)) goto fail;
+    if (self == NULL || kernel_source_read(source, name, options, &read)) goto fail;
     self->check = check;
-    self->ptx = read.ptx;
-    self->source = PyUnicode_FromString(source);
-    if (self->source == NULL) goto fail;
+    self->ptx = Py_NewRef(read.ptx);
+    self->source = Py_NewRef(read.text);
+    self->origin = Py_NewRef(read.origin);
     self->key = kernel_source_key(self->ptx);
-    if (self->key == NULL || (read.entry && (entry = PyUnicode_AsUTF8(read.entry)) == NULL))
-        goto fail;
+    if (self->key == NULL) goto fail;
+    if (read.entry != Py_None && (entry = PyUnicode_AsUTF8(read.entry)) == NULL) goto fail;
     if (device_read_signature(state, self->ptx, entry, &self->signature)) goto fail;
-    Py_XDECREF(read.entry);
+    kernel_source_free(&read);
     return (PyObject *)self;
 
 fail:
-    Py_XDECREF(read.entry);
+    kernel_source_free(&read);
     Py_XDECREF(self);
     return NULL;
 }
@@ -50,6 +51,7 @@ static void kernel_dealloc(kernel *self) {
     PyTypeObject *type = Py_TYPE(self);
     Py_XDECREF(self->source);
     Py_XDECREF(self->ptx);
+    Py_XDECREF(self->origin);
     Py_XDECREF(self->key);
     emu_signature_free(&self->signature);
     type->tp_free(self);
@@ -118,10 +120,24 @@ static int refuse_limit(void) {
     return -1;
 }
 
-static int refuse_textures(void) {
-    PyErr_SetString(PyExc_ValueError, "textures and surfaces are for the emulator only: pass "
-                                      "device='emu'");
-    return -1;
+/* Checks what the source says of the parameters: their number, and the types of arrays. */
+static int check_declaration(kernel *self, PyObject *args) {
+    PyObject *module = PyImport_ImportModule("smemkern._parameters");
+    PyObject *given = PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args));
+    PyObject *wrong = NULL;
+    if (module && given) {
+        const Py_ssize_t n = PyTuple_GET_SIZE(given);
+        const size_t expected = self->signature.n_parameters;
+        wrong =
+            (size_t)n == expected
+                ? PyObject_CallMethod(module, "wrong_array", "OO", self, given)
+                : PyObject_CallMethod(module, "wrong_number", "Onn", self, n, (Py_ssize_t)expected);
+    }
+    if (wrong && wrong != Py_None) PyErr_SetObject(PyExc_TypeError, wrong);
+    Py_XDECREF(module);
+    Py_XDECREF(given);
+    Py_XDECREF(wrong);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* The device: as named by the caller, else the arrays' GPU, else the emulator for a trace. */
@@ -132,6 +148,7 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
         *on = (device){.emulated = !on_gpu, .ordinal = given->ordinal > 0 ? given->ordinal : 0};
     else if (device_read(state, named, on))
         return -1;
+    on->by_default = false; /* a Kernel without a GPU is on the emulator on purpose */
     if (traced && !on->emulated && !on_gpu) {
         PyErr_SetString(PyExc_ValueError,
                         "a trace counts on the emulator: leave device out, or pass 'emu'");
@@ -172,6 +189,14 @@ static bool is_asynchronous(const arguments *given, const device *on, const obse
            observed->repeat == 0 && timeout == Py_HUGE_VAL;
 }
 
+/* The module's key in the cache. On a GPU a call that binds variables of the module has one of its
+ * own, as calls at the same time would otherwise bind each other's textures. */
+static const char *image_key(const arguments *given, const device *on, const char *key) {
+    for (size_t i = 0; !on->emulated && i < given->n_textures; i++)
+        if (given->textures[i].reference) return NULL;
+    return key;
+}
+
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
@@ -198,6 +223,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         PyErr_SetString(PyExc_TypeError, "a Kernel is called with (grid, block, *args)");
         return NULL;
     }
+    if (check_declaration(self, args)) return NULL;
     if (shared_bytes < 0) {
         return PyErr_Format(PyExc_ValueError, "shared_bytes must not be negative, but is %zd",
                             shared_bytes);
@@ -230,11 +256,11 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
         (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
-        arguments_make(&self->signature, objects, &given) == 0 &&
-        (on.emulated || given.n_textures == 0 || refuse_textures() == 0)) {
+        arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
-            .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
+            .image = {image_key(&given, &on, key), PyBytes_AS_STRING(self->ptx),
+                      (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
             .pointers = given.pointers,
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,
@@ -285,6 +311,7 @@ static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) 
 static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     module_state *state = PyType_GetModuleState(Py_TYPE(self));
     if (((kernel *)self)->check) return call_checked(self, args, kwargs);
+    if (atomic_load(&state->watchers) > 0) return call_watched(self, args, kwargs);
     return kernel_launch(state, self, args, kwargs, &(observation){0});
 }
 
@@ -308,6 +335,18 @@ static PyObject *get_source(kernel *self, void *Py_UNUSED(closure)) {
     return Py_NewRef(self->source);
 }
 
+static PyObject *get_file(kernel *self, void *Py_UNUSED(closure)) {
+    return PyObject_GetAttrString(self->origin, "file");
+}
+
+static PyObject *get_compiler(kernel *self, void *Py_UNUSED(closure)) {
+    return PyObject_GetAttrString(self->origin, "compiler");
+}
+
+static PyObject *get_origin(kernel *self, void *Py_UNUSED(closure)) {
+    return Py_NewRef(self->origin);
+}
+
 static PyObject *get_check(kernel *self, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(self->check);
 }
@@ -324,6 +363,9 @@ static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "Name of the entry in the PTX.", NULL},
     {"source", (getter)get_source, NULL, "What it was made from: CUDA C++ or PTX.", NULL},
     {"ptx", (getter)get_ptx, NULL, "The PTX text.", NULL},
+    {"file", (getter)get_file, NULL, "The file it was read from, as given; None: a text.", NULL},
+    {"compiler", (getter)get_compiler, NULL, "What compiled it; None: it was PTX.", NULL},
+    {"_origin", (getter)get_origin, NULL, "See smemkern/_compile.py.", NULL},
     {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,
      "Static shared memory of the kernel, in bytes per block.", NULL},
@@ -339,14 +381,15 @@ static const char kernel_doc[] =
     "timeout=None, max_instructions=None, textures=None, cluster=None, cooperative=False).\n\n"
     "Parameters\n"
     "----------\n"
-    "source_or_ptx : str\n"
-    "    CUDA C++, which NVRTC compiles (pip install smemkern[nvrtc]), or PTX from any compiler.\n"
+    "source_or_ptx : str or path\n"
+    "    CUDA C++, which NVRTC or nvcc compiles (pip install '.[nvrtc]'), or PTX from any\n"
+    "    compiler: the text, or the path of a file.\n"
     "name : str or None\n"
     "    Of CUDA C++: the kernel as C++ names it, as 'scale', 'space::scale' or 'tile<float, "
     "16>'.\n"
     "    Of PTX: the entry. None: the only one.\n"
     "options : sequence of str\n"
-    "    For NVRTC, as ('-DTILE=32', '-arch=compute_90').\n"
+    "    Of the compiler, as ('-DTILE=32', '-arch=compute_90').\n"
     "check : bool\n"
     "    Each call runs on the emulator and looks for hazards: races, uninitialised shared\n"
     "    memory, accesses out of bounds, barriers that not every thread reaches. If it finds any\n"

@@ -10,8 +10,24 @@
 
 /* ---- functions ---- */
 
+PyObject *call_watched(PyObject *what, PyObject *args, PyObject *kwargs) {
+    PyObject *module = PyImport_ImportModule("smemkern._watch");
+    PyObject *options = module && kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    PyObject *result =
+        module && options ? PyObject_CallMethod(module, "call", "OOO", what, args, options) : NULL;
+    Py_XDECREF(options);
+    Py_XDECREF(module);
+    return result;
+}
+
 static PyObject *run_operation(PyObject *module, smk_op op, PyObject *args, PyObject *kwargs) {
     module_state *state = PyModule_GetState(module);
+    if (atomic_load(&state->watchers) > 0) {
+        PyObject *name = PyUnicode_FromString(smk_op_names[op]);
+        PyObject *watched = name ? call_watched(name, args, kwargs) : NULL;
+        Py_XDECREF(name);
+        return watched;
+    }
     call parsed;
     if (call_read(op, args, kwargs, &parsed)) return NULL;
     request r;
@@ -140,6 +156,14 @@ static PyObject *core_plan(PyObject *module, PyObject *args) {
     return plan;
 }
 
+static PyObject *core_watch(PyObject *module, PyObject *open) {
+    module_state *state = PyModule_GetState(module);
+    const int truth = PyObject_IsTrue(open);
+    if (truth < 0) return NULL;
+    atomic_fetch_add(&state->watchers, truth ? 1 : -1);
+    Py_RETURN_NONE;
+}
+
 static PyObject *core_variants(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
     return table_variants();
 }
@@ -200,6 +224,7 @@ static PyMethodDef methods[] = {
     {"probe", KEYWORDS(core_probe), METH_VARARGS | METH_KEYWORDS, probe_doc},
     {"observe", KEYWORDS(core_observe), METH_VARARGS | METH_KEYWORDS, observe_doc},
     {"plan", core_plan, METH_VARARGS, plan_doc},
+    {"watch", core_watch, METH_O, watch_doc},
     {"variants", core_variants, METH_NOARGS, variants_doc},
     {"devices", core_devices, METH_NOARGS, devices_doc},
     {"config", core_config, METH_NOARGS, config_doc},
@@ -211,6 +236,9 @@ static PyMethodDef methods[] = {
     {"event_record", core_event_record, METH_VARARGS, event_record_doc},
     {"event_query", core_event_query, METH_O, event_query_doc},
     {"stream_wait_event", core_stream_wait_event, METH_VARARGS, stream_wait_event_doc},
+    {"nvrtc_compile", core_nvrtc_compile, METH_VARARGS, nvrtc_compile_doc},
+    {"cache_load", core_cache_load, METH_O, cache_load_doc},
+    {"cache_store", core_cache_store, METH_VARARGS, cache_store_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -240,6 +268,10 @@ static int core_exec(PyObject *module) {
     }
     if (tensor_maps_start(state)) return -1;
     if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) return -1;
+    PyObject *benign_kinds = table_benign_kinds();
+    const int added = PyModule_AddObjectRef(module, "benign_kinds", benign_kinds);
+    Py_XDECREF(benign_kinds);
+    if (added < 0) return -1;
     if (PyModule_AddType(module, state->tensor_map_type) < 0) return -1;
     if (PyModule_AddType(module, state->texture_type) < 0) return -1;
     if (PyModule_AddType(module, state->surface_type) < 0) return -1;

@@ -8,8 +8,8 @@
  *     host_request.c, device_request.c, device_result.c, device_copies.c   by where the arrays are
  *     choose.c         selects the variant for "auto"
  *     check.c          finds the variant; checks that `out` fits the result
- *   kernel.c         the type Kernel; kernel_source.c compiles; arguments.c and scalar.c pack
- *                    arguments
+ *   kernel.c         the type Kernel; kernel_source.c has its source compiled; arguments.c and
+ *                    scalar.c pack arguments
  *   tensor_map.c     the type TensorMap; texture.c: the types Texture and Surface
  *
  *   operand.c        an array -> memory that a kernel can read, without a copy where possible
@@ -19,7 +19,7 @@
  *   hold.c           keeps an array's memory and shape during a call
  *
  *   call.c           Python arguments of an operation -> struct call
- *   image.c          loads or compiles kernel images
+ *   image.c          loads or compiles kernel images; compile.c: NVRTC and the cache, for Python
  *   event.c          CUDA events, for libraries that reuse memory in their own order
  *   device.c         parses device=; runs jobs and pipelines without the GIL
  *   detached.c       releases the GIL; stops calls when the interpreter exits
@@ -98,7 +98,14 @@ typedef struct module_state {
     _Atomic(PyArray_Descr *) bfloat16;  /* array_view.c */
     _Atomic(PyObject *) device_arrays;  /* device_array.c */
     _Atomic(PyObject *) stream_ordered; /* device_array.c */
+    atomic_int watchers;                /* smemkern.watch() contexts that are open: module.c */
 } module_state;
+
+/* ---- module.c ---- */
+
+/* A call while a smemkern.watch() is open: smemkern._watch runs and counts it. `what` is a Kernel
+ * or the name of an operation; kwargs may be NULL. */
+PyObject *call_watched(PyObject *what, PyObject *args, PyObject *kwargs);
 
 /* ---- state.c ---- */
 
@@ -115,7 +122,8 @@ const char *text_of(PyObject *given);
 
 typedef struct device {
     bool emulated;
-    int ordinal; /* of "cuda" */
+    bool by_default; /* emulated because device is None and there is no GPU */
+    int ordinal;     /* of "cuda" */
 } device;
 
 /* "emu", "cuda", "cuda:1"; None: "cuda" if there is one, else "emu". */
@@ -167,12 +175,22 @@ int variant_image(module_state *state, const smk_variant *variant, const smk_dty
 /* Finds the NVRTC library of NVIDIA's wheel, if it is installed, and sets its path. */
 int image_find_nvrtc(module_state *state);
 
+/* The directory that caches compiled PTX between processes: SMEMKERN_CACHE_DIR, or by the XDG
+ * rules. */
+void image_cache_directory(char *out, size_t size);
+
 /* Compiles CUDA C++ to PTX with NVRTC; returns new bytes. `entry`: see nvrtc_compile, or NULL.
- * `headers`: (name, text) pairs, or NULL. */
+ * `headers`: (name, text) pairs, or NULL. `cached`: through the cache on disk. */
 struct nvrtc_header;
 PyObject *image_compile(module_state *state, const char *source, const char *file_name,
                         const char *entry, const struct nvrtc_header *headers, int n_headers,
-                        const char *const *options, int n_options);
+                        const char *const *options, int n_options, bool cached);
+
+/* ---- compile.c: for smemkern/_compile.py ---- */
+
+PyObject *core_nvrtc_compile(PyObject *module, PyObject *args);
+PyObject *core_cache_load(PyObject *module, PyObject *given);
+PyObject *core_cache_store(PyObject *module, PyObject *args);
 
 /* ---- timing, traces and hazard detection, for operations and Kernels ---- */
 
@@ -215,5 +233,7 @@ PyObject *table_variants(void);
 PyObject *table_devices(const module_state *state);
 PyObject *table_config(module_state *state);
 PyObject *table_trace(const smk_trace *trace);
+/* The kinds of findings that are no hazards. */
+PyObject *table_benign_kinds(void);
 
 #endif

@@ -109,8 +109,9 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         .n_blocks = observed->n_blocks,
         .hazards = observed->hazards,
     };
-    int failed = device_run(state, &r->on, device_copies_link(r, &job, buffers), observed->progress,
-                            Py_HUGE_VAL);
+    int failed =
+        device_run(state, &r->on, device_copies_link(r, &job, buffers),
+                   observed->progress ? observed->progress : r->call->progress, Py_HUGE_VAL);
     Py_DECREF(image_owner);
     for (size_t i = 0; !failed && observed->trace && i < observed->trace->n_hazards; i++) {
         observed->trace->hazards[i].argument = observed->trace->hazards[i].buffer;

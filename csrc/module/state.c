@@ -63,6 +63,20 @@ static PyObject *printable(const char *text) {
     return result;
 }
 
+/* The message with names of C++ as one writes them. Takes the reference. */
+static PyObject *readable(PyObject *message) {
+    if (message == NULL) return NULL;
+    PyObject *module = PyImport_ImportModule("smemkern._wording");
+    PyObject *result = module ? PyObject_CallMethod(module, "readable", "O", message) : NULL;
+    Py_XDECREF(module);
+    if (result == NULL) { /* as when the interpreter ends */
+        PyErr_Clear();
+        return message;
+    }
+    Py_DECREF(message);
+    return result;
+}
+
 void *raise_status(const module_state *state, const smk_status *status) {
     if (PyErr_Occurred())
         return NULL; /* raised during the run, by a signal handler or the progress function */
@@ -71,7 +85,7 @@ void *raise_status(const module_state *state, const smk_status *status) {
         return NULL;
     }
     PyObject *type = status->code == SMK_OK ? PyExc_SystemError : state->exceptions[status->code];
-    PyObject *message = printable(status->message);
+    PyObject *message = readable(printable(status->message));
     if (message) {
         PyErr_SetObject(type, message);
         Py_DECREF(message);

@@ -141,16 +141,30 @@ static PyObject *table_request(const smk_request *request) {
 }
 
 static PyObject *party_of(const smk_party *p) {
-    return Py_BuildValue("(ziz(III)(III))", p->file, p->line, p->text, p->block[0], p->block[1],
-                         p->block[2], p->thread[0], p->thread[1], p->thread[2]);
+    PyObject *callers = PyList_New(0);
+    for (int k = 0; callers && k < p->n_callers; k++)
+        if (append(callers, Py_BuildValue("(zi)", p->callers[k].file, p->callers[k].line)))
+            Py_CLEAR(callers);
+    return Py_BuildValue("(ziz(III)(III)N)", p->file, p->line, p->text, p->block[0], p->block[1],
+                         p->block[2], p->thread[0], p->thread[1], p->thread[2], as_tuple(callers));
+}
+
+static const char *const hazard_kinds[] = {
+#define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
+    SMK_HAZARD_MAP(X)
+#undef X
+};
+
+PyObject *table_benign_kinds(void) {
+    PyObject *list = PyList_New(0);
+    for (int kind = 0; list && kind < SMK_N_HAZARDS; kind++)
+        if (!smk_is_hazard((smk_hazard_kind)kind) &&
+            append(list, PyUnicode_FromString(hazard_kinds[kind])))
+            Py_CLEAR(list);
+    return as_tuple(list);
 }
 
 static PyObject *hazards_of(const smk_trace *trace) {
-    static const char *const kinds[] = {
-#define X(name, spelling) [SMK_HAZARD_##name] = spelling,
-        SMK_HAZARD_MAP(X)
-#undef X
-    };
     static const char *const spaces[] = {[SMK_NO_SPACE] = NULL,
                                          [SMK_SHARED_SPACE] = "shared",
                                          [SMK_GLOBAL_SPACE] = "global",
@@ -158,7 +172,7 @@ static PyObject *hazards_of(const smk_trace *trace) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < trace->n_hazards; i++) {
         const smk_hazard *h = &trace->hazards[i];
-        if (append(list, Py_BuildValue("(sNNzLiiLzLKz)", kinds[h->kind], party_of(&h->party),
+        if (append(list, Py_BuildValue("(sNNzLiiLzLKz)", hazard_kinds[h->kind], party_of(&h->party),
                                        party_of(&h->other), spaces[h->space], (long long)h->offset,
                                        h->width, h->argument, (long long)h->argument_at,
                                        h->variable, (long long)h->variable_at,

@@ -214,21 +214,37 @@ static bool finish(run *r, bool left_running, smk_status *status) {
     return left_running;
 }
 
+/* The textures of the graph's job (a graph of several jobs has none), which the caller frees. */
+static texture_set *take_textures(pipeline_state *p) {
+    texture_set *found = NULL;
+    for (size_t i = 0; p->tasks && i < p->graph->n_tasks && !found; i++) {
+        found = p->tasks[i].launches.textures;
+        p->tasks[i].launches.textures = NULL;
+    }
+    return found;
+}
+
 /* Releases everything. A kernel that still runs after an interruption keeps what it uses until it
  * ends. After a lost context all driver calls fail, so none is made. */
 static smk_code release(run *r, smk_code code, smk_status *status) {
     pipeline_state *p = &r->p;
     device *d = p->d;
     const CUstream first = p->compute_streams[0];
+    texture_set *textures = take_textures(p);
     const bool left_running = !atomic_load(&d->lost) && finish(r, code == SMK_INTERRUPTED, status);
-    if (atomic_load(&d->lost)) goto host;
+    if (!status->code) texture_set_restore(textures);
+    if (atomic_load(&d->lost)) {
+        texture_set_forget(textures);
+        goto host;
+    }
 
     if (left_running) {
-        module_release_after(d, r->module, first, r->own, r->n_own);
+        module_release_after(d, r->module, first, r->own, r->n_own, textures);
     } else {
         /* At a synchronize the pool returns memory above its threshold to the system. */
         CUresult result = first ? d->cu->cuStreamSynchronize(first) : CUDA_SUCCESS;
         if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", r->kernel_name);
+        texture_set_destroy(d, textures);
         if (r->module) module_release(d, r->module);
         while (r->n_own)
             stream_give(d, r->own[--r->n_own]);

@@ -253,7 +253,7 @@ static smk_code launch(pipeline_state *p, size_t i, smk_status *status) {
     smk_code code = wait_for_dependencies(p, i, status);
     if (!code) {
         atomic_store(&p->launched, true);
-        code = launch_all(p->d, &p->tasks[i].launches, status);
+        code = launch_with_textures(p->d, &p->tasks[i].launches, status);
     }
     if (!code) code = signal_end(p, i, status);
     pthread_mutex_unlock(&p->driver_mutex);

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from buildtools import images, machine_code
+from buildtools import images, machine_code, targets
 
 
 def elf(**sections):
@@ -48,10 +48,17 @@ def test_compression_by_the_toolkits_age():
     assert machine_code.compression((13, 0)) == ["--compress-all", "--compress-mode=size"]
 
 
+class Row(types.SimpleNamespace):
+    portable, overlaps, min_sm = True, False, 80
+
+
+KINDS = {"80 and 90": Row(overlaps=True), "80": Row(), "90a": Row(portable=False, min_sm=90)}
+
+
 @pytest.mark.parametrize(
     ("architectures", "carrying"),
     [
-        (images.ARCHITECTURES, []),
+        (targets.ALL, []),
         (["80", "90a"], []),  # later GPUs are served by the PTX beside
         (["90a"], ["80 and 90"]),  # earlier ones are not
         (["80"], ["90a"]),  # no machine code, and a fat binary has to have something
@@ -60,13 +67,26 @@ def test_compression_by_the_toolkits_age():
     ],
 )
 def test_fat_binaries_carry_ptx_where_machine_code_is_missing(architectures, carrying):
-    class Row(types.SimpleNamespace):
-        portable, overlaps, min_sm = True, False, 80
-
-    kinds = {"80 and 90": Row(overlaps=True), "80": Row(), "90a": Row(portable=False, min_sm=90)}
     found = [
         name
-        for name, row in kinds.items()
-        if images.Image(row, "float32", {}).carries_ptx(architectures)
+        for name, row in KINDS.items()
+        if images.Image(row, "float32", {}).carries_ptx(targets.Targets(tuple(architectures)))
     ]
     assert found == carrying
+
+
+@pytest.mark.parametrize(
+    ("architectures", "made_of", "fat"),
+    [
+        ((), [("90",), ("80",), ("90a",)], []),
+        (("90a",), [("90",), ("80",), ("90a",)], ["80 and 90", "80", "90a"]),
+        (("86",), [("80", "90"), ("80",), ("90a",)], ["80 and 90", "80"]),
+        (("100",), [("90",), ("80",), ("90a",)], ["80 and 90", "80"]),
+    ],
+)
+def test_for_one_machine_no_more_is_made_than_runs_there(architectures, made_of, fat):
+    wanted = targets.Targets(architectures, native=True)
+    found = {name: images.Image(row, "float32", {}) for name, row in KINDS.items()}
+    assert [image.made_of(wanted) for image in found.values()] == made_of
+    assert [name for name, image in found.items() if image.has_fatbin(wanted)] == fat
+    assert not any(found[name].carries_ptx(wanted) for name in fat)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from buildtools import images, registry, rows_c
+from buildtools import images, registry, rows_c, targets
 
+EVERYTHING, EMULATOR = targets.Targets(targets.ALL), targets.Targets((), native=True)
 KERNELS = Path(__file__).resolve().parents[2] / "csrc" / "kernels"
 
 GOOD = """
@@ -46,13 +47,13 @@ def read(folder: Path, text: str, files=("gemm_first", "probe_second")) -> list[
 def test_the_shipped_table_passes():
     rows = registry.read(KERNELS)
     assert {row.op for row in rows} == {"gemm", "transpose", "probe"}
-    names = [image.name for image in images.images_of(rows)]
+    names = [image.name for image in images.images_of(rows, EVERYTHING)]
     assert len(set(names)) == len(names)
 
 
 def test_sets_and_names_of_images(tmp_path):
     rows = read(tmp_path, GOOD)
-    assert [image.name for image in images.images_of(rows)] == [
+    assert [image.name for image in images.images_of(rows, EVERYTHING)] == [
         "gemm_first-float32-tile16-rows2",
         "gemm_first-float32-tile32-rows2",
         "gemm_first-float64-tile16-rows2",
@@ -64,6 +65,23 @@ def test_sets_and_names_of_images(tmp_path):
         "TILE=32",
         "ROWS=2",
     ]
+
+
+def test_tuned_sets_are_for_gpus(tmp_path):
+    text = GOOD.replace("prebuilt = [{ tile = 32 }]", "tuned = [{ tile = 32 }, { rows = 4 }]")
+    rows = read(tmp_path, text)
+    sets = [{"tile": 16, "rows": 2}, {"tile": 32, "rows": 2}, {"tile": 16, "rows": 4}]
+    assert rows[0].prebuilt == tuple(sets) and rows[0].tuned == tuple(sets[1:])
+    for wanted, tuned in (
+        (EVERYTHING, True),
+        (targets.Targets(()), True),
+        (targets.Targets(("86",), native=True), True),
+        (EMULATOR, False),
+    ):
+        found = [image.values for image in images.images_of(rows[:1], wanted)]
+        assert found == (sets if tuned else sets[:1]) * 2  # dtypes
+    with pytest.raises(registry.TableError, match="twice"):
+        read(tmp_path, text.replace("{ rows = 4 }", "{ tile = 32 }"))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +99,9 @@ def test_sets_and_names_of_images(tmp_path):
 )
 def test_architectures_of_a_row(tmp_path, keys, virtual, real):
     row = read(tmp_path, GOOD.replace('name = "first"', f'name = "first"\n{keys}'))[0]
-    image = images.images_of([row])[0]
+    image = images.images_of([row], EVERYTHING)[0]
     assert image.virtual == virtual
-    assert image.real(images.ARCHITECTURES) == real
+    assert image.real(targets.ALL) == real
     assert f".portable = {str('90a' not in virtual).lower()}," in rows_c.c_source([row])
 
 

@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 CSRC = HERE.parent.parent / "csrc"
 SOURCES = [*sorted((CSRC / "cuda").glob("*.c"))]
-SOURCES += [CSRC / "core" / f"{name}.c" for name in ("interrupt", "status")]
+SOURCES += [CSRC / "core" / f"{name}.c" for name in ("interrupt", "status", "texture")]
 SOURCES += sorted(path for path in CSRC.glob("pipeline/*.c") if path.stem != "run_emu")
 
 

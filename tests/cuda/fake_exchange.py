@@ -54,6 +54,7 @@ class FakeState(ctypes.Structure):
         ("calls", ctypes.c_int),
         ("fail_number", ctypes.c_int),
         ("failed_call", ctypes.c_char_p),
+        ("textures", ctypes.c_int * 2),
     ]
 
 

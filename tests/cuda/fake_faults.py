@@ -21,6 +21,7 @@ import time
 import numpy as np
 from fake_exchange import FakeState
 from fake_matrices import INTERFACE
+from fake_textures import NAMED, SAMPLE, STORED
 
 import smemkern
 
@@ -37,6 +38,9 @@ ADD = """
 .address_size 64
 .visible .entry add(.param .u64 x, .param .u64 y, .param .u64 z, .param .u64 n) { ret; }
 """
+sample = smemkern.Kernel(SAMPLE, "sample")
+sample_stored = smemkern.Kernel(STORED, "sample_stored")
+sample_references = smemkern.Kernel(NAMED, "sample_references")
 kernel = smemkern.Kernel(ADD, "add")  # the fake driver's own loop stands for it: z = x + y
 
 
@@ -71,6 +75,19 @@ def own_kernel() -> bool:
     return close(z, A[:3].ravel()[:100] + A[3:6].ravel()[:100])
 
 
+def textures() -> bool:
+    """A texture and a surface: arguments, handles in an array, and variables."""
+    image, out, stored = A[:3].copy(), np.zeros((3, 40), "f4"), np.zeros((3, 40), "f4")
+    texture, surface = smemkern.Texture(image), smemkern.Surface(stored)
+    sample(1, 32, texture, smemkern.Surface(out), device="cuda")
+    handles = np.array([texture.handle, surface.handle], np.uint64)
+    sample_stored(1, 32, handles, textures=[texture, surface], device="cuda")
+    result = np.zeros((3, 40), "f4")
+    named = {"image": texture, "result": smemkern.Surface(result)}
+    sample_references(1, 32, textures=named, device="cuda")
+    return all(np.array_equal(got, image) for got in (out, stored, result))
+
+
 def timed() -> bool:
     lines = smemkern.bench(
         [(64, 64, 32)], variants=["naive"], device="cuda:0", dtypes=["float32"], seconds=1e-6
@@ -99,7 +116,7 @@ def trim() -> bool:
 held: list = []
 OPERATIONS = {
     f.__name__: f
-    for f in (direct, blocks, several_gpus, transpose, own_kernel, timed, arrays, trim)
+    for f in (direct, blocks, several_gpus, transpose, own_kernel, textures, timed, arrays, trim)
 }
 
 
@@ -112,6 +129,7 @@ def nothing_lost(own: int) -> None:
     blocks, _streams, events, _modules = fake.alive
     assert blocks == own, f"{blocks - own} blocks of the device's memory"
     assert events == 0, f"{events} events"
+    assert list(fake.textures) == [0, 0], f"{list(fake.textures)} arrays and objects"
     assert fake.contexts_pushed == 0, f"{fake.contexts_pushed} contexts"
     assert fake.pinned_bytes == 0, f"{fake.pinned_bytes} bytes of pinned memory"
 
@@ -150,6 +168,7 @@ def one(operation: str, number: int, result: int) -> int:
         except (smemkern.Error, MemoryError) as again:
             assert str(again) == str(error), again
     tolerant = call in ("cuMemFreeAsync", "cuMemFree", "cuEventDestroy", "cuMemFreeHost")
+    tolerant |= call in ("cuArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy")
     tolerant |= call in ("cuCtxPopCurrent", "cuStreamDestroy") or result in LOST or not started
     if not tolerant:
         nothing_lost(len(held))

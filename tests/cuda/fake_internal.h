@@ -54,6 +54,13 @@ const char *fake_kernel_name(size_t index);
 /* Runs it, as C loops: a CUresult that is not CUDA_SUCCESS is sticky. */
 int fake_run(const char *name, void **parameters, const unsigned grid[3]);
 
+/* Kernels that copy the texels of a texture to a surface. Their handles are arguments, a struct, or
+ * in memory; or they are variables of the module. */
+int fake_sample(void **parameters, const unsigned grid[3]);
+int fake_sample_struct(void **parameters, const unsigned grid[3]);
+int fake_sample_stored(void **parameters, const unsigned grid[3]);
+int fake_sample_references(void **parameters, const unsigned grid[3]);
+
 /* Memory freed on a stream that is idle by now becomes the pool's. */
 void fake_settle_memory(void);
 

@@ -208,6 +208,10 @@ static const struct {
     int (*run)(void **parameters, const unsigned grid[3]);
 } kernels[] = {{"add", add},
                {"spin", nothing},
+               {"sample", fake_sample},
+               {"sample_struct", fake_sample_struct},
+               {"sample_stored", fake_sample_stored},
+               {"sample_references", fake_sample_references},
                {"crash", crash},
                {"trap", trap},
                {"gemm_naive", gemm},

@@ -36,6 +36,8 @@ typedef struct fake_cuda {
      * its name. If it is a fault of a kernel, every later call in a context fails so, too. */
     int calls, fail_number;
     const char *failed_call;
+
+    int arrays, objects; /* of textures and surfaces; alive */
 } fake_cuda_state;
 
 #endif

@@ -179,8 +179,9 @@ row(smemkern.LaunchError, "912", kernel, 17, 1, x, y, z, 50, cluster=16)
 row(smemkern.LaunchError, "720", kernel, 4225, 1, x, y, z, 50, cooperative=True)
 row(ValueError, "cluster.x = 17 is not within", kernel, 17, 1, x, y, z, 50, cluster=17)
 row(TypeError, "takes 4 arguments", kernel, 1, 1, x, y, z)
-texture = smemkern.Texture(np.zeros(4, np.float32))
-row(ValueError, "for the emulator only", kernel, 1, 1, texture, y, z, 50)
+image = np.zeros(4, np.float32)
+surface = smemkern.Surface(image)
+row(ValueError, "Surface's array overlaps", kernel, 1, 1, surface, image, z, 50, device="cuda")
 
 
 def check(exception, words, function, args, kwargs) -> None:

@@ -22,7 +22,7 @@ ANYWHERE += " pipeline pipeline_interrupt"
 FAKE_ONLY = "no_pools modules capture other_gpu"
 
 # Called only after another call failed, by a kernel that is interrupted, without pools, for
-# arrays of other libraries, or between GPUs.
+# arrays of other libraries, for textures, or between GPUs.
 RARE = {
     "cuGetErrorName",
     "cuGetErrorString",
@@ -42,6 +42,23 @@ RARE = {
     "cuMemcpyDtoDAsync",
     "cuMemPoolSetAccess",
     "cuStreamWaitValue32",
+    "cuMemcpy3DAsync",
+    "cuArray3DCreate",
+    "cuArrayDestroy",
+    "cuTexObjectCreate",
+    "cuTexObjectDestroy",
+    "cuSurfObjectCreate",
+    "cuSurfObjectDestroy",
+    "cuModuleGetTexRef",
+    "cuModuleGetSurfRef",
+    "cuTexRefSetArray",
+    "cuTexRefSetAddress",
+    "cuTexRefSetFormat",
+    "cuTexRefSetAddressMode",
+    "cuTexRefSetFilterMode",
+    "cuTexRefSetFlags",
+    "cuTexRefSetBorderColor",
+    "cuSurfRefSetArray",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-OPERATIONS = "direct blocks several_gpus transpose own_kernel timed arrays trim".split()
+OPERATIONS = "direct blocks several_gpus transpose own_kernel textures timed arrays trim".split()
 OUT_OF_MEMORY, NOT_FOUND, ILLEGAL_ADDRESS, LAUNCH_FAILED, UNKNOWN = 2, 500, 700, 719, 999
 ALL_RESULTS = (OUT_OF_MEMORY, 46, 100, NOT_FOUND, ILLEGAL_ADDRESS, LAUNCH_FAILED, 803, UNKNOWN)
 CHOSEN = [(operation, UNKNOWN) for operation in OPERATIONS]
-CHOSEN += [(operation, OUT_OF_MEMORY) for operation in ("blocks", "own_kernel")]
+CHOSEN += [(operation, OUT_OF_MEMORY) for operation in ("blocks", "own_kernel", "textures")]
 CHOSEN += [(operation, LAUNCH_FAILED) for operation in ("blocks", "arrays")]
 CHOSEN += [("direct", NOT_FOUND)]
 if os.environ.get("SMEMKERN_ALL_FAULTS"):

@@ -8,6 +8,8 @@ of the instruction. tests/emu/dsmem_h200.json has what Nsight Compute counted
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,12 +38,18 @@ INSTRUCTIONS = {
     "red_one32": (4, "red.shared::cluster.add.u32 [%a], 1;", []),
     "atom_cas32": (4, "atom.shared::cluster.cas.b32 %v0, [%a], %key, %v1;", ["%v0"]),
     "atom_exch64": (8, "atom.shared::cluster.exch.b64 %w0, [%a], %w1;", ["%w0"]),
+    "atom_exch32": (4, "atom.shared::cluster.exch.b32 %v0, [%a], %key;", ["%v0"]),
+    "atom_min32": (4, "atom.shared::cluster.min.u32 %v0, [%a], %key;", ["%v0"]),
+    "atom_cas64": (8, "atom.shared::cluster.cas.b64 %w0, [%a], %w0, %w1;", ["%w0"]),
+    "atom_add64": (8, "atom.shared::cluster.add.u64 %w0, [%a], %w1;", ["%w0"]),
+    "red_add_f32": (4, "red.shared::cluster.add.f32 [%a], 0f3F800000;", []),
     "st_async32": (4, f"st.async.weak.{ASYNC}.u32 [%a], %v0, [%bar];", []),
     "st_async64": (8, f"st.async.weak.{ASYNC}.u64 [%a], %w0, [%bar];", []),
     "st_async128": (16, f"st.async.weak.{ASYNC}.v4.u32 [%a], {{%v0, %v1, %v2, %v3}}, [%bar];", []),
     "red_async32": (4, f"red.async.relaxed.cluster.{ASYNC}.add.u32 [%a], %v0, [%bar];", []),
 }
 IN_FOURS = ("ld32", "ld64", "ld128", "st32", "st128", "red_add32", "st_async32", "st_async128")
+NO_LANE = -1  # rank of a lane that does not access
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Case:
     blocks: int  # of the cluster
     pattern: str
     offsets: tuple[int, ...]  # by lane
-    ranks: tuple[int, ...]
+    ranks: tuple[int, ...]  # NO_LANE: the lane does not execute the instruction
 
     def __str__(self) -> str:
         return f"{self.instruction}_c{self.blocks} {self.pattern}"
@@ -63,12 +71,16 @@ class Case:
     def is_atomic(self) -> bool:
         return not self.is_async and self.instruction.startswith(("atom", "red"))
 
+    @property
+    def active_ranks(self) -> list[int]:
+        return [rank for rank in self.ranks if rank != NO_LANE]
+
     def arguments(self, repeats: int) -> list:
         table = np.zeros(80, np.int32)
         table[:32], table[32:64] = self.offsets, self.ranks
         if self.is_async:  # the bytes that each block receives per repeat
             width = INSTRUCTIONS[self.instruction][0]
-            table[64:] = width * np.bincount(self.ranks, minlength=16)
+            table[64:] = width * np.bincount(self.active_ranks, minlength=16)
         return [table, repeats, 0, KEY]
 
 
@@ -114,6 +126,7 @@ READY:
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     setp.ne.u32 %p, %me, 0;
     setp.eq.or.u32 %p, %n, 0, %p;
+    setp.lt.or.s32 %p, %rank, 0, %p;
     @%p bra SKIP;
     mov.u32 %a, window; add.u32 %a, %a, %off;
     mapa.shared::cluster.u32 %a, %a, %rank;
@@ -125,6 +138,7 @@ LOOP:
     sub.u32 %n, %n, 1; setp.ne.u32 %more, %n, 0;
     @%more bra LOOP;
 SKIP:
+    bar.warp.sync 0xffffffff;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     mov.u32 %bar, barrier;
 AGAIN:
@@ -142,7 +156,11 @@ END:
 
 
 def cases() -> list[Case]:
-    lanes, found = range(32), []
+    return [*fixed_cases(), *random_cases()]
+
+
+def fixed_cases() -> Iterator[Case]:
+    lanes = range(32)
     for name, (width, _, _) in INSTRUCTIONS.items():
         for blocks in (2, 4) if name in IN_FOURS else (2,):
             unit = tuple(width * lane for lane in lanes)
@@ -155,5 +173,61 @@ def cases() -> list[Case]:
             }
             for pattern, (offsets, ranks) in patterns.items():
                 if blocks == 2 or pattern in ("half_ranks", "alternate"):
-                    found.append(Case(name, blocks, pattern, offsets, ranks))
-    return found
+                    yield Case(name, blocks, pattern, offsets, ranks)
+
+
+MAIN = ("ld32", "ld64", "ld128", "st32", "st64", "st128", "st_async64")
+MAIN = (*MAIN, "atom_add32", "atom_cas32", "atom_exch64")
+ROUNDS = 14
+CLUSTERS = (2, 4, 8)
+LANES = range(32)
+
+
+def random_cases() -> Iterator[Case]:
+    """Round by round, so that the first rounds alone have all kinds."""
+    for number in range(ROUNDS):
+        draw = random.Random(number)
+        for name in INSTRUCTIONS:
+            for blocks in CLUSTERS if name in MAIN else (draw.choice(CLUSTERS),):
+                yield _random_case(draw, name, blocks, number)
+
+
+def _random_case(draw: random.Random, name: str, blocks: int, number: int) -> Case:
+    width = INSTRUCTIONS[name][0]
+    stride = draw.choice((2, 3, 4, 5, 8, 16, 32))
+    items = {
+        "unit": list(LANES),
+        "stride": [stride * lane for lane in LANES],
+        "same": [0] * 32,
+        "pairs": [lane // 2 for lane in LANES],
+        "permuted": draw.sample(LANES, 32),
+        "few": draw.choices(range(4), k=32),
+        "words32": draw.choices(LANES, k=32),
+        "words1024": draw.choices(range(1024), k=32),
+    }
+    ranks = {
+        "one": [1] * 32,
+        "cyclic": [lane % blocks for lane in LANES],
+        "runs": [lane * blocks // 32 for lane in LANES],
+        "random": draw.choices(range(blocks), k=32),
+        "others": draw.choices(range(1, blocks), k=32),
+    }
+    share = draw.random()
+    first = draw.randrange(32)
+    masks = {
+        "all": [True] * 32,
+        "random": [draw.random() < share for _ in LANES],
+        "from": [lane >= first for lane in LANES],
+        "one": [lane == first for lane in LANES],
+        "odd": [lane % 2 == 1 for lane in LANES],
+    }
+    kinds = [draw.choice(list(kind)) for kind in (items, ranks)]
+    kinds.append(draw.choice(["all", "all", "random", *masks]))
+    chosen = zip(masks[kinds[2]], ranks[kinds[1]], strict=True)
+    return Case(
+        name,
+        blocks,
+        f"{number} {'/'.join(kinds)}",
+        tuple(width * item for item in items[kinds[0]]),
+        tuple(rank if active else NO_LANE for active, rank in chosen),
+    )

@@ -276,6 +276,25 @@ def test_a_pointer_to_another_kind_of_function(function):
     assert not x.any()
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_texts_of_two_modules_are_joined(first):
+    """As a linker would: one has what the other declares .extern."""
+    texts = [
+        f"{HEAD}.extern .func (.param .b32 r) far(.param .b32 a);\n.extern .global .b32 table[4];\n"
+        f".visible .entry k(.param .u64 x) {{ {REGISTERS}\n"
+        "{ .param .b32 a; .param .b32 r; st.param.b32 [a], %r0; call (r), far, (a); "
+        "ld.param.b32 %r1, [r]; } ld.global.b32 %r2, [table+8]; add.u32 %r1, %r1, %r2;\n"
+        "cvt.u64.u32 %rd2, %r1; st.global.u64 [%rd1], %rd2; ret; }\n",
+        f"{HEAD}.visible .global .align 4 .b32 table[4] = {{5, 6, 7, 8}};\n"
+        + ADD.replace(".func", ".visible .func").replace(" f(", " far("),
+    ]
+    x = np.zeros(32, "u8")
+    smemkern.Kernel(texts[first] + texts[1 - first], "k")(1, 32, x, device="emu")
+    assert (x == np.arange(32) + 1 + 7).all()
+    with pytest.raises(smemkern.KernelImageError, match="'table' is used but only declared"):
+        smemkern.Kernel(texts[0], "k")
+
+
 def test_a_chain_of_lists_is_read_at_once():
     """Each list names the one before twice: 2**60 targets, if lists could name lists."""
     chain = "".join(f"L{k + 1}: .branchtargets L{k}, L{k}; " for k in range(60))

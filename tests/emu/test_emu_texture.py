@@ -1,4 +1,4 @@
-"""tex, tld4 and surfaces on the emulator against a model in NumPy, and against an H200.
+"""tex, tld4 and surfaces on both devices against a model in NumPy, and against an H200.
 
 texture_h200.json holds checksums of what an H200 (driver 580) made of the cases of texture_cases.py
 (validation/textures.py).
@@ -19,6 +19,7 @@ from texture_model import Model
 from texture_run import run
 
 import smemkern
+from checks import HAS_GPU
 
 SHAPES = {"1d": (13,), "2d": (5, 7), "3d": (3, 4, 5), "a1d": (4, 9), "a2d": (3, 4, 7)}
 TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32")
@@ -28,9 +29,48 @@ RECORDED = json.loads((Path(__file__).parent / "texture_h200.json").read_text())
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)
-def test_the_same_bits_as_an_h200(case):
-    sums = {key: zlib.crc32(np.ascontiguousarray(a).tobytes()) for key, a in run(case).items()}
+def test_the_same_bits_as_an_h200(case, device):
+    got = run(case, device=device)
+    sums = {key: zlib.crc32(np.ascontiguousarray(a).tobytes()) for key, a in got.items()}
     assert sums == {key: RECORDED[key] for key in sums}
+
+
+def random_case(rng: np.random.Generator, number: int) -> Case:
+    """A texture of any type and options, read by one instruction. (A 1-D texture has no border
+    along y, which a GPU's linear filter weighs, too.)"""
+    geometry = str(rng.choice([*SHAPES, "cube", "acube"]))
+    cubemap, layered = "cube" in geometry, geometry[0] == "a"
+    edge = int(rng.integers(1, 17))
+    shape = (6, edge, edge) if cubemap else tuple(rng.integers(1, 17, int(geometry[-2])).tolist())
+    dtype = str(rng.choice(TYPES))
+    is_float = dtype.startswith("float")
+    small = is_float or np.dtype(dtype).itemsize < 4
+    as_float = bool(rng.integers(2)) and small and not is_float
+    linear = bool(rng.integers(2)) and (is_float or as_float)
+    modes = [m for m in MODES if m != "border" or not (linear and geometry in ("1d", "a1d"))]
+    texture = Texture(
+        (int(rng.integers(1, 5)), *shape) if layered else shape,
+        dtype,
+        int(rng.choice((1, 2, 4))),
+        str(rng.choice(modes)),
+        "linear" if linear else "point",
+        cubemap or bool(rng.integers(2)),
+        "normalized_float" if as_float else "element",
+        tuple(rng.uniform(0, 1, 4).tolist()) if is_float else (0.0,) * 4,
+        layered,
+        cubemap,
+    )
+    kind = "f32" if is_float or as_float else "u32" if dtype[0] == "u" else "s32"
+    return Case(f"random {number}", texture, tex(geometry, kind), count=2)
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
+def test_both_devices_sample_the_same_bits(seed):
+    rng = np.random.default_rng(seed)
+    for number in range(300):
+        case, one = random_case(rng, number), int(rng.integers(1 << 32))
+        emulated, on_gpu = (run(case, one, device)[case.name] for device in ("emu", "cuda"))
+        assert (emulated == on_gpu).all(), case
 
 
 def test_every_record_is_a_case():
@@ -56,11 +96,11 @@ def offsets_of(words: np.ndarray, rank: int) -> np.ndarray:
     return pairs[:, [0, 1, 0][:rank]]
 
 
-def compare(case: Case, seed: int, sample) -> np.ndarray:
+def compare(case: Case, seed: int, sample, device: str = "emu") -> np.ndarray:
     """sample(model, words): expected values and errors. Returns which lanes were compared."""
     texels, words = case.arrays(seed)
     expected, error = sample(Model(case.texture, texels, words), words)
-    got = run(case, seed)[case.name]
+    got = run(case, seed, device)[case.name]
     kind = np.dtype(case.texture.dtype).kind
     as_float = kind == "f" or case.texture.read == "normalized_float"
     got = got.view(np.float32 if as_float else np.int32 if kind == "i" else np.uint32)
@@ -71,7 +111,7 @@ def compare(case: Case, seed: int, sample) -> np.ndarray:
     return compared
 
 
-def test_point_sampling(seed):
+def test_point_sampling(device, seed):
     rng = np.random.default_rng(seed)
     total = 0
     for shape, mode, normalized, dtype in product(SHAPES.items(), MODES, (False, True), TYPES):
@@ -90,17 +130,19 @@ def test_point_sampling(seed):
             layered=geometry[0] == "a",
         )
         case = Case("", t, tex(geometry, {"u": "u32", "i": "s32", "f": "f32"}[kind]), count=1)
-        total += compare(case, int(rng.integers(1 << 32)), lambda m, w: m.point()).sum()
+        total += compare(case, int(rng.integers(1 << 32)), lambda m, w: m.point(), device).sum()
     assert total > 20000
 
 
-def test_linear_sampling(seed):
+def test_linear_sampling(device, seed):
     rng = np.random.default_rng(seed)
     total = 0
     for shape, mode, normalized, dtype in product(
         SHAPES.items(), MODES, (False, True), ("float32", "float16", "uint8", "int16")
     ):
         geometry, size = shape
+        if device == "cuda" and mode == "border" and geometry in ("1d", "a1d"):
+            continue  # a GPU also weighs the border along y
         read = "element" if dtype.startswith("f") else "normalized_float"
         t = Texture(
             size,
@@ -115,30 +157,30 @@ def test_linear_sampling(seed):
             texels="near",
         )
         case = Case("", t, tex(geometry), count=2)
-        total += compare(case, int(rng.integers(1 << 32)), lambda m, w: m.linear()).sum()
+        total += compare(case, int(rng.integers(1 << 32)), lambda m, w: m.linear(), device).sum()
     assert total > 20000
 
 
 @pytest.mark.parametrize("filter", ["point", "linear"])
-def test_one_texel(seed, filter):
+def test_one_texel(device, seed, filter):
     """Every coordinate reads it, in every address mode but border."""
     for rank, mode in product((1, 2, 3), ("clamp", "wrap", "mirror")):
         t = Texture((1,) * rank, address=mode, filter=filter, normalized=True)
         case = Case("", t, tex(f"{rank}d"), count=2)
         texels, _ = case.arrays(seed)
-        got = run(case, seed)[""].view(np.float32)[:, 0]
+        got = run(case, seed, device)[""].view(np.float32)[:, 0]
         assert (got == texels.item()).all()
 
 
-def test_integer_coordinates(seed):
+def test_integer_coordinates(device, seed):
     rng = np.random.default_rng(seed)
     for geometry, size in SHAPES.items():
         t = Texture(size, layered=geometry[0] == "a")
         case = Case("", t, tex(geometry, "f32", "s32"), "integers", 4)
-        assert compare(case, int(rng.integers(1 << 32)), lambda m, w: m.fetch()).sum() > 100
+        assert compare(case, int(rng.integers(1 << 32)), lambda m, w: m.fetch(), device).sum() > 100
 
 
-def test_offsets(seed):
+def test_offsets(device, seed):
     rng = np.random.default_rng(seed)
     for (geometry, size), mode in product(SHAPES.items(), ("clamp", "mirror")):
         rank = len(size) - (geometry[0] == "a")
@@ -149,23 +191,23 @@ def test_offsets(seed):
         def sample(model, words, rank=rank):
             return model.point(offsets_of(words, rank))
 
-        assert compare(case, int(rng.integers(1 << 32)), sample).sum() > 100
+        assert compare(case, int(rng.integers(1 << 32)), sample, device).sum() > 100
 
 
 @pytest.mark.parametrize("filter", ["point", "linear"])
 @pytest.mark.parametrize("layers", [0, 3])
 @pytest.mark.parametrize("size", [1, 5, 8])
-def test_cubemaps(seed, filter, layers, size):
+def test_cubemaps(device, seed, filter, layers, size):
     shape = (*((layers,) if layers else ()), 6, size, size)
     t = Texture(
         shape, filter=filter, normalized=True, cubemap=True, layered=bool(layers), texels="near"
     )
     case = Case("", t, tex(geometry_of(t)), count=16)
     sample = (lambda m, w: m.point()) if filter == "point" else (lambda m, w: m.linear())
-    assert compare(case, seed, sample).sum() > 500
+    assert compare(case, seed, sample, device).sum() > 500
 
 
-def test_gather(seed):
+def test_gather(device, seed):
     rng = np.random.default_rng(seed)
     for channel, mode, normalized in product(range(4), MODES, (False, True)):
         t = Texture((6, 5), channels=4, address=mode, normalized=normalized, border=(7, 8, 9, 10))
@@ -175,7 +217,7 @@ def test_gather(seed):
         def sample(model, words, channel=channel):
             return model.gather(channel)
 
-        assert compare(case, int(rng.integers(1 << 32)), sample).sum() > 100
+        assert compare(case, int(rng.integers(1 << 32)), sample, device).sum() > 100
 
 
 # ---- surfaces ----
@@ -191,7 +233,7 @@ def words_in(surface: Texture, words: np.ndarray) -> tuple[np.ndarray, tuple]:
     return inside, tuple(np.clip(a, 0, n - 1) for a, n in zip(axes, surface.shape, strict=True))
 
 
-def test_surface_loads(seed):
+def test_surface_loads(device, seed):
     rng = np.random.default_rng(seed)
     for (geometry, shape), mode in product(SHAPES.items(), ("clamp", "zero")):
         t = Texture(shape, "uint32", layered=geometry[0] == "a")
@@ -204,10 +246,10 @@ def test_surface_loads(seed):
         expected = texels[(*at, 0)]
         if mode == "zero":
             expected = np.where(inside, expected, 0)
-        assert (run(case, one)[""][:, 0] == expected).all()
+        assert (run(case, one, device)[""][:, 0] == expected).all()
 
 
-def test_surface_stores(seed):
+def test_surface_stores(device, seed):
     for geometry, shape in SHAPES.items():
         t = Texture(shape, "uint32", layered=geometry[0] == "a")
         body = f"sust.b.{geometry}.b32.zero [%t, {coordinates(geometry)}], %c7;"
@@ -215,7 +257,7 @@ def test_surface_stores(seed):
         texels, words = case.arrays(seed)
         if t.layered:  # a layer inside for some threads; no two at one element
             continue
-        got = run(case, seed)["/texels"]
+        got = run(case, seed, device)["/texels"]
         words[:, 0] = (words[:, 0].view(np.int32) // 4).view(np.uint32)
         inside, at = words_in(t, words)
         expected = texels.copy()
@@ -224,7 +266,7 @@ def test_surface_stores(seed):
 
 
 @pytest.mark.parametrize("operation", ["add", "min", "max", "and", "or"])
-def test_surface_reductions(seed, operation):
+def test_surface_reductions(device, seed, operation):
     ufunc = {
         "and": np.bitwise_and,
         "or": np.bitwise_or,
@@ -237,7 +279,7 @@ def test_surface_reductions(seed, operation):
     body = f"sured.b.{operation}.2d.{kind}.zero [%t, {{%c0, %c1}}], %c7;"
     case = Case("", t, body, "bytes", 4, surface=True)
     texels, words = case.arrays(seed)
-    got = run(case, seed)["/texels"]
+    got = run(case, seed, device)["/texels"]
     words[:, 0] = (words[:, 0].view(np.int32) // 4).view(np.uint32)
     inside, at = words_in(t, words)
     ufunc[operation].at(texels, (*(a[inside] for a in at), 0), words[inside, 7])

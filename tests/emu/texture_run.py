@@ -1,4 +1,4 @@
-"""Runs a case of texture_cases.py on the emulator."""
+"""Runs a case of texture_cases.py."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def texture_of(case: Case, texels: np.ndarray) -> smemkern.Texture | smemkern.Su
     )
 
 
-def run(case: Case, seed: int | None = None) -> dict[str, np.ndarray]:
+def run(case: Case, seed: int | None = None, device: str = "emu") -> dict[str, np.ndarray]:
     """As validation/textures.py: the threads' results, and of a surface its texels afterwards."""
     texels, words = case.arrays(seed)
     texels = np.ascontiguousarray(texels)
     out = np.full((len(words), 4), 0xFEFEFEFE, np.uint32)
     texture = texture_of(case, texels)
-    smemkern.Kernel(case.ptx, "sample")(case.count, BLOCK, texture, words, out, device="emu")
+    smemkern.Kernel(case.ptx, "sample")(case.count, BLOCK, texture, words, out, device=device)
     return {case.name: out, **({case.name + "/texels": texels} if case.surface else {})}

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from suites.table import SEED, Suite
+from suites.table import Suite
 
 STUBS = Path(__file__).resolve().parent / "include"
 COMMON = ("-ptx", "-arch=sm_90a", "-lineinfo", "-std=c++17", "-w")
@@ -59,7 +59,7 @@ def files(suite: Suite, root: Path) -> list[Path]:
     found = {path for pattern in suite.files for path in root.glob(pattern)}
     kept = sorted(f for f in found if not any(re.search(w, str(f)) for w in suite.without))
     if suite.sample and suite.sample < len(kept):
-        kept = sorted(random.Random(SEED).sample(kept, suite.sample))
+        kept = sorted(random.Random(suite.seed).sample(kept, suite.sample))
     return kept
 
 

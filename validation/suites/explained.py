@@ -238,4 +238,20 @@ EXPLAINED = (
         "The last block reads the other blocks' sums after its atomic without a fence: only the "
         "writers have one, before theirs.",
     ),
+    Explanation(
+        "PMPP",
+        "scan/scan.cu",
+        "Kogge_Stone_inclusive_scan",
+        True,
+        "`XY[tx] += XY[tx - stride]` reads what another thread writes in the same step: two "
+        "barriers per step are needed, there is one.",
+    ),
+    Explanation(
+        "PMPP",
+        "scan/scan.cu",
+        "three_phase_parallel_inclusive_scan",
+        True,
+        "The second phase scans the first elements of the sections instead of the last ones, and "
+        "the third keeps a float in an `int`.",
+    ),
 )

@@ -62,11 +62,14 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How the run of an entry ended. `hazards` are messages of the detector."""
+    """How the run of an entry ended. `hazards` are messages of the detector, `places` their kinds
+    and lines; `bits`: of all arrays, None after a fault."""
 
     right: bool
     detail: str = ""
     hazards: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    bits: bytes | None = None
 
 
 CASES: list[Case] = []
@@ -162,17 +165,21 @@ def _run(ptx: str, entry: str, launch: Launch) -> Outcome:
     kernel = smemkern.Kernel(ptx, entry)
     given = {"shared_bytes": launch.shared_bytes, "timeout": LIMIT}
     again = _copy(launch.args)
+    bits, places = None, ()
     try:
         kernel(launch.grid, launch.block, *launch.args, device="emu", **given)
         detail = difference(launch)
+        bits = b"".join(a.tobytes() for a in launch.args if isinstance(a, np.ndarray))
     except (smemkern.Error, TimeoutError, ValueError, TypeError) as error:
         detail = " ".join(str(error).split())[:300]
     try:
         trace = smemkern.trace(kernel, launch.grid, launch.block, *again, **given)
         hazards = tuple(hazard.message for hazard in trace.hazards)
+        places = tuple(f"{h.kind} {h.line}/{h.other_line or '-'}" for h in trace.hazards)
     except (smemkern.Error, TimeoutError, ValueError, TypeError) as error:
         hazards = (f"not traced: {' '.join(str(error).split())[:200]}",)
-    return Outcome(not detail, detail, hazards)
+        places = ("untraced -",)
+    return Outcome(not detail, detail, hazards, places, bits)
 
 
 def generator(entry: str) -> np.random.Generator:

@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#if defined(__x86_64__)
+#if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__x86_64__)
+#include <emmintrin.h> /* SSE2 alone: the whole set takes a file's compilation half of its time */
 #endif
 
 enum { LANES = 32, FULL = 0xffffffff };

@@ -4,6 +4,7 @@
  *   exch.b32, exch.b64
  *   cas.b32, cas.b64                                    ATOMS.CAS: two per lane in a bank
  *   other 32- and 64-bit ones (add.f32, add.u64, ...)   retry loop: load, compute, try to store
+ *   64-bit integers in .shared::cluster                 ATOM.E: one wavefront per lane in a bank
  *   16-bit                                              retry loop of ATOMS.CAS on the 32-bit word
  *   ATOMIC_COUNTING (atomic_form.h)                     one wavefront per distinct word in a bank
  *   ATOMIC_ELECTED                                      one wavefront
@@ -33,6 +34,8 @@ uint32_t atomic_wavefronts(const ptx_instruction *p, atomic_form form, const uin
     if (width < 4) return 2 * lanes + banks_wavefronts(address, active, width, true);
     if (has(p, "cas")) return 2 * lanes;
     if (has(p, "exch") || integer) return lanes;
+    const bool wide = has(p, "u64") || has(p, "s64") || has(p, "b64");
+    if (wide && has(p, "shared::cluster")) return lanes;
     const banks_attempts loop = banks_retried(address, active, width);
     return loop.loads + loop.stores;
 }

@@ -13,6 +13,7 @@
 #include "counts_table.h"
 #include "../base/lanes.h"
 #include "ptxas_vectorize.h"
+#include "remote.h"
 
 /* ---- during a launch ---- */
 
@@ -248,22 +249,85 @@ static bool is_remote(const emu_request *r) {
            (r->owner != r->member && (o == EMU_LOAD || o == EMU_STORE || o == EMU_ATOMIC));
 }
 
-/* Remote loads never merge groups of lanes, just as stores; st.async serialises lanes that have one
- * address, just as atomics. */
-static cost cost_of_remote(const emu_request *r) {
+/* All blocks are one request. Lanes that have one address are serialised, as by atomics. */
+static cost cost_of_store_async(const emu_request *r) {
     uint64_t consecutive[LANES];
     for (uint32_t l = 0; l < LANES; l++)
         consecutive[l] = l * r->width;
-    cost c = {0};
-    if (r->operation == EMU_ATOMIC) return cost_of_shared(r);
-    banks_request(r->address, r->active, r->width, false, &c.actual, &c.ideal);
-    if (r->operation == EMU_STORE_ASYNC) {
-        c.actual = banks_serial_wavefronts(r->address, r->active, r->width);
-        c.ideal = banks_serial_wavefronts(consecutive, r->active, r->width);
-        if (c.ideal > c.actual) c.ideal = c.actual;
-    }
+    cost c = {.actual = banks_serial_wavefronts(r->address, r->active, r->width),
+              .ideal = banks_serial_wavefronts(consecutive, r->active, r->width)};
+    if (c.ideal > c.actual) c.ideal = c.actual;
     c.machine = c.actual, c.machine_ideal = c.ideal;
     return c;
+}
+
+/* An atomic that is one machine instruction, also to other blocks: of integers, and exch. */
+static bool is_remote_loop(const emu_request *r) {
+    static const char *const floats[] = {"f16", "bf16", "f16x2", "bf16x2", "f32", "f64"};
+    bool found = r->width < 4;
+    for (size_t k = 0; k < sizeof floats / sizeof *floats; k++)
+        found |= has(r->ptx, floats[k]);
+    return found && !has(r->ptx, "exch");
+}
+
+static cost cost_of_remote_lanes(const emu_request *r, const remote_access *at) {
+    uint64_t consecutive[LANES];
+    cost c = {0};
+    if (r->operation != EMU_ATOMIC) {
+        c.actual = remote_wavefronts(at->address, at->active, r->width, REMOTE_READ_OR_WRITE);
+        c.ideal = banks_ideal(at->address, at->active, r->width, false);
+    } else if (is_remote_loop(r)) {
+        c.actual = atomic_wavefronts(r->ptx, ATOMIC_PLAIN, at->offset, at->active, r->width);
+        c.ideal = c.actual;
+    } else {
+        const remote_kind kind = has(r->ptx, "cas") ? REMOTE_CAS : REMOTE_ATOMIC;
+        for (uint32_t l = 0; l < LANES; l++)
+            consecutive[l] = remote_address(l * r->width, 1);
+        c.actual = remote_wavefronts(at->address, at->active, r->width, kind);
+        c.ideal = remote_wavefronts(consecutive, at->active, r->width, kind);
+    }
+    if (c.ideal > c.actual) c.ideal = c.actual;
+    return c;
+}
+
+/* Whether the request is of the same execution of an instruction as the latest one. */
+static bool goes_on(const remote_access *at, const emu_request *r) {
+    return at->ptx == r->ptx && at->warp == r->warp && at->clock == r->clock &&
+           !memcmp(at->block, r->block, sizeof at->block);
+}
+
+/* Counts an instruction's accesses to one block, as an addition to those to other blocks. */
+static void record_remote(counts *c, tally *t, const emu_request *r) {
+    remote_access *at = &c->remote;
+    if (!goes_on(at, r)) {
+        *at = (remote_access){.ptx = r->ptx, .warp = r->warp, .clock = r->clock};
+        memcpy(at->block, r->block, sizeof at->block);
+        t->requests++;
+        t->machine_requests++;
+    }
+    for (uint32_t left = r->active; left; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left);
+        at->offset[lane] = r->address[lane];
+        at->address[lane] = remote_address(r->address[lane], r->rank);
+    }
+    at->active |= r->active;
+    const cost now = cost_of_remote_lanes(r, at);
+    t->wavefronts = t->wavefronts - at->wavefronts + now.actual;
+    t->ideal = t->ideal - at->ideal + now.ideal;
+    t->machine_wavefronts = t->machine_wavefronts - at->wavefronts + now.actual;
+    t->machine_ideal = t->machine_ideal - at->ideal + now.ideal;
+    t->bytes += count_lanes(r->active) * (uint64_t)r->width;
+    at->wavefronts = now.actual;
+    at->ideal = now.ideal;
+    at->is_worst |= now.actual > t->worst;
+    if (at->is_worst) {
+        emu_request all = *r;
+        all.address = at->offset;
+        all.active = at->active;
+        record_worst(t, &all, now.actual);
+    }
+    t->width = r->width;
+    t->operation = r->operation;
 }
 
 static tally *tally_of(counts *c, tallies *at, const emu_request *r) {
@@ -281,7 +345,11 @@ static void on_request(void *state, const emu_request *r) {
     tallies *at = &f->tallies[r->index];
     tally *t = tally_of(c, at, r);
     if (!t) return;
-    const cost now = remote      ? cost_of_remote(r)
+    if (remote && r->operation != EMU_STORE_ASYNC) {
+        record_remote(c, t, r);
+        return;
+    }
+    const cost now = remote      ? cost_of_store_async(r)
                      : r->filled ? (cost){r->filled, r->filled, 0, 0}
                                  : cost_of(c, r, &at->last);
     t->requests++;

@@ -13,7 +13,23 @@
 enum { MAX_LANE_BYTES = 32 };
 
 /* The bytes that a lane stores, as they lie in memory. */
-static void gather_value(const emu_request *r, int lane, unsigned char *out) {
+/* The row of stmatrix whose address the lane has; ldmatrix.c says where its elements are. */
+static void gather_row(const emu_request *r, int lane, bool transposed, unsigned char *out) {
+    enum { ROWS = 8 };
+    const unsigned char *fragment = r->frame + r->slots[lane / ROWS];
+    const uint32_t row = (uint32_t)lane % ROWS;
+    for (uint32_t column = 0; column < ROWS; column++) {
+        const uint32_t of_lane = transposed ? 4 * column + row / 2 : 4 * row + column / 2;
+        const uint32_t half = (transposed ? row : column) % 2;
+        memcpy(out + 2 * column, fragment + 4 * of_lane + 2 * half, 2);
+    }
+}
+
+static void gather_value(const emu_request *r, int lane, bool transposed, unsigned char *out) {
+    if (r->operation == EMU_STMATRIX) {
+        gather_row(r, lane, transposed, out);
+        return;
+    }
     const uint32_t bytes = r->width / r->elements;
     for (uint32_t k = 0; k < r->elements; k++)
         memcpy(out + k * bytes, r->frame + r->slots[k] + (size_t)lane * r->slot_bytes, bytes);
@@ -66,6 +82,17 @@ static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch la
     return d->lanes->read(s->epochs, words, lane0_epoch, load_write_limits(d, s), limits);
 }
 
+static void store_rows(const detector *d, shadow *s, const emu_request *r, uint64_t base,
+                       epoch lane0_epoch) {
+    const bool transposed = d->hazards->sites.sites[epoch_site(lane0_epoch)].transposed;
+    for (uint32_t left = r->active; left; left &= left - 1) {
+        const int lane = first_lane(left);
+        const uint64_t offset = r->address[lane] - base;
+        if (offset < s->bytes && r->width <= s->bytes - offset)
+            gather_row(r, lane, transposed, &s->value[offset]);
+    }
+}
+
 /* The fast path: all lanes access words of one region. False: take the slow path. */
 static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lane0_epoch) {
     const bool is_shared = s->is_shared, write = writes(r->operation);
@@ -86,12 +113,29 @@ static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lan
     s->written |= write;
     s->in_flight |= in_flight;
     if (!write || !s->value || !r->frame) return true;
+    if (r->operation == EMU_STMATRIX) {
+        store_rows(d, s, r, base, lane0_epoch);
+        return true;
+    }
     if (row && r->elements == 1 && r->slot_bytes == r->width)
         memcpy(&s->value[offset], r->frame + r->slots[0], row_bytes);
     else
         d->lanes->store_values(s->value, &words, r->frame, r->slots, r->slot_bytes, r->elements,
                                r->width / r->elements);
     return true;
+}
+
+/* A read of global memory whose last write took another path. Without any order this is a race, which
+ * is reported as such. */
+static void check_path(detector *d, const shadow *s, uint64_t granule, epoch now) {
+    const site *sites = d->hazards->sites.sites;
+    const epoch e = s->epochs.write[granule];
+    if (!e || epoch_time(e) == TIME_IN_FLIGHT) return;
+    const uint8_t path = sites[epoch_site(now)].path;
+    const bool same_block = epoch_time(e) >= d->hb.begin && !detector_is_other_member(d, e);
+    if (path == sites[epoch_site(e)].path && (path != PATH_SURFACE || same_block)) return;
+    if (hb_before(&d->hb, e, epoch_thread(now)))
+        granule_report(d, s, granule, SMK_HAZARD_PROXY, now, e);
 }
 
 static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, epoch now) {
@@ -103,15 +147,18 @@ static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, ep
     if (offset >= s->bytes || r->width > s->bytes - offset) return;
     if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
     const bool value_known = write && r->frame && s->value;
+    const bool transposed = d->hazards->sites.sites[epoch_site(now)].transposed;
     const bool by_proxy = r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ;
+    const bool several_paths = !is_shared && d->hazards->sites.several_paths;
     const epoch in_flight =
         is_in_flight(r, is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
-    if (value_known) gather_value(r, lane, value);
+    if (value_known) gather_value(r, lane, transposed, value);
     const uint64_t first = offset >> s->shift, n = r->width >> s->shift;
     for (uint64_t k = 0; k < n; k++) {
         if (!write) {
             granule_read(d, s, first + k, now | in_flight, write_limits, limits);
             if (by_proxy && is_shared) async_check(d, s, first + k, now);
+            if (several_paths) check_path(d, s, first + k, now);
             continue;
         }
         granule_write(d, s, first + k, now, limits, value_known ? value + (k << s->shift) : NULL);
@@ -134,7 +181,7 @@ static void synchronise(detector *d, const emu_request *r, const site *accessed_
             r->address[lane] + (r->space == PTX_SHARED ? shared_object(r->owner) : 0);
         for (uint32_t k = 0; k < accessed_by->elements; k++) {
             const hb_access a = {first + k * width, width, d->hb.first + r->warp * LANES + lane,
-                                 accessed_by->ordering};
+                                 accessed_by->ordering, accessed_by->ordering.scope};
             if (!strong) hb_weak_write(&d->hb, a.address);
             if (strong && r->operation != EMU_STORE) hb_strong_read(&d->hb, &a);
             if (strong && r->operation != EMU_LOAD)
@@ -180,7 +227,7 @@ static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
 void access_request(detector *d, const emu_request *r) {
     detector_switch(d, r->member);
     if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
-    if (r->operation == EMU_STORE_ASYNC || r->operation == EMU_TEXTURE_READ) return;
+    if (r->operation == EMU_STORE_ASYNC) return;
     /* Lanes that stand for chunks are accesses by one thread, of lane bulk_lane. */
     const bool chunks = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
     const uint32_t number = site_number(d, r);
@@ -196,7 +243,8 @@ void access_request(detector *d, const emu_request *r) {
     if (d->hb.fine_grained && !chunks && (accessed_by->access_kind != WEAK || ends_chain))
         synchronise(d, r, accessed_by);
     shadow *s = shadow_at(d, r, first_lane(r->active));
-    const bool fast = !chunks && !d->hb.fine_grained;
+    const bool several_paths = r->space == PTX_GLOBAL && d->hazards->sites.several_paths;
+    const bool fast = !chunks && !several_paths && !d->hb.fine_grained;
     if (fast && s && fast_request(d, s, r, lane0_epoch)) return;
     if (fast && !s && !writes(r->operation) && d->lanes->in_one_region(r->address, r->active))
         return;
@@ -231,10 +279,12 @@ static void check_exits(detector *d) {
     if (d->n_members == 1 || atomic_load(&d->launch->stop)) return;
     vector_clock *known = hb_block_clock(&d->hb);
     for (uint64_t k = 0; k < shadow_granules(s); k++) {
+        const epoch lists[] = {s->epochs.read ? s->epochs.read[k] : 0,
+                               s->epochs.other_read ? s->epochs.other_read[k] : 0};
         check_exit(d, s, k, known, s->epochs.write[k]);
-        for (uint32_t r = s->epochs.other_read ? (uint32_t)s->epochs.other_read[k] : 0; r;
-             r = d->readers[r].next)
-            check_exit(d, s, k, known, d->readers[r].e);
+        for (int list = 0; list < 2; list++)
+            for (uint32_t r = (uint32_t)lists[list]; r; r = d->entries[r].next)
+                check_exit(d, s, k, known, d->entries[r].e);
     }
     clock_unref(&d->hb, known);
 }
@@ -252,13 +302,12 @@ void access_end_block(detector *d) {
     for (uint64_t k = 0; s->equal_writers && k < n; k++)
         if (s->equal_writers[k]) equal_writes_drop(d, s, k);
     for (uint64_t k = 0; d->hb.fine_grained && s->epochs.other_read && k < n; k++) {
-        for (uint32_t r = (uint32_t)s->epochs.other_read[k], next; r; r = next) {
-            const epoch e = d->readers[r].e;
+        for (uint32_t r = (uint32_t)s->epochs.other_read[k]; r; r = d->entries[r].next) {
+            const epoch e = d->entries[r].e;
             if (epoch_time(e) == TIME_IN_FLIGHT && d->hazards->sites.sites[epoch_site(e)].bulk)
                 granule_report(d, s, k, SMK_HAZARD_ASYNC_READ, e, 0);
-            next = d->readers[r].next;
-            reader_free(d, r);
         }
-        s->epochs.other_read[k] = 0;
+        access_list_free(d, &s->epochs.other_read[k]);
+        access_list_free(d, &s->epochs.read[k]);
     }
 }

@@ -36,6 +36,11 @@ static void report_read(hazards *h, const detector *writer, epoch write, const d
         report(h, SMK_HAZARD_WAR, writer, write, reader, read, address, width);
 }
 
+/* The weakest access of a list. */
+static epoch first_of(const detector *d, epoch list) {
+    return (uint32_t)list ? d->entries[(uint32_t)list].e : 0;
+}
+
 /* A reader of the granule; a weak one if there is any, since that races with strong writes, too. */
 static epoch any_reader(const detector *d, const shadow *s, uint64_t offset) {
     if (!s->epochs.read) return 0;
@@ -44,15 +49,12 @@ static epoch any_reader(const detector *d, const shadow *s, uint64_t offset) {
         const epoch first = epoch_at(s->epochs.read, s, offset);
         return other && epoch_kind(first) != WEAK ? other : first;
     }
-    epoch found = 0;
-    for (uint32_t k = (uint32_t)other; k; k = d->readers[k].next)
-        if (!found || epoch_kind(found) != WEAK) found = d->readers[k].e;
-    return found;
+    return first_of(d, other);
 }
 
-/* The write before the last one, which granule.c keeps with fine-grained synchronisation. */
-static epoch displaced_write(const shadow *s, uint64_t offset) {
-    return s->displaced ? epoch_at(s->epochs.read, s, offset) : 0;
+/* Of the writes before the last one, with fine-grained synchronisation, the weakest. */
+static epoch displaced_write(const detector *d, const shadow *s, uint64_t offset) {
+    return s->displaced ? first_of(d, epoch_at(s->epochs.read, s, offset)) : 0;
 }
 
 static void compare_writes(hazards *h, const detector *a, epoch of_a, const detector *b, epoch of_b,
@@ -71,12 +73,13 @@ static void compare_writes(hazards *h, const detector *a, epoch of_a, const dete
 static void compare_granule(hazards *h, const detector *writer, uint64_t region, uint64_t offset,
                             uint32_t bytes) {
     const shadow *s = &writer->regions[region];
-    const epoch writes[] = {epoch_at(s->epochs.write, s, offset), displaced_write(s, offset)};
+    const epoch writes[] = {epoch_at(s->epochs.write, s, offset),
+                            displaced_write(writer, s, offset)};
     for (const detector *d = h->joined; d; d = d->next) {
         const shadow *other = &d->regions[region];
         if (d == writer || !other->epochs.write) continue;
         const epoch other_writes[] = {epoch_at(other->epochs.write, other, offset),
-                                      displaced_write(other, offset)};
+                                      displaced_write(d, other, offset)};
         const epoch read = any_reader(d, other, offset);
         for (int k = 0; k < 2; k++) {
             for (int m = 0; m < 2; m++)

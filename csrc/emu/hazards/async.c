@@ -6,8 +6,8 @@
  *
  * Bulk copies and wgmma access shared memory through the asynchronous proxy. It sees a thread's
  * write only after a proxy fence, by the writer or by the thread that issues the operation (PTX
- * ISA, "Async proxy"). A fence by a third thread would do, too, but is not tracked: a program that
- * relies on one is reported although it is correct.
+ * ISA, "Async proxy"; proxy_fences.c). A fence by a third thread would do, too, but is not tracked: a
+ * program that relies on one is reported although it is correct.
  *
  * A bulk copy that completes on an mbarrier finds its initialisation without such a fence in
  * practice: libcu++ and Triton have none after mbarrier.init. So a missing one is a note, not a hazard.
@@ -32,25 +32,14 @@ static uint32_t find_site(const detector *d, const ptx_instruction *ptx) {
 
 /* ---- the proxy ---- */
 
-void async_fence(detector *d, const emu_sync *event) {
-    for (uint32_t left = event->lanes; left; left &= left - 1)
-        d->proxy_fence[event->warp * LANES + (uint32_t)first_lane(left)] = d->hb.time;
-}
-
-/* The time of the last proxy fence of the thread whose access the epoch is. */
-static uint32_t last_fence(const detector *d, epoch e) {
-    const size_t threads = (size_t)d->launch->n_warps * LANES;
-    return d->all_proxy_fences[hb_member_of(&d->hb, e) * threads + epoch_thread(e)];
-}
-
 static void check_proxy(detector *d, const shadow *s, uint64_t granule, epoch now,
                         smk_hazard_kind kind) {
     const epoch e = s->epochs.write[granule];
-    const uint32_t time = epoch_time(e);
+    const uint32_t time = epoch_time(e), thread = epoch_thread(now);
     if (!e || time == TIME_IN_FLIGHT || time < d->hb.begin ||
-        d->hazards->sites.sites[epoch_site(e)].bulk || last_fence(d, e) >= time ||
-        d->proxy_fence[epoch_thread(now)] >= time)
+        d->hazards->sites.sites[epoch_site(e)].bulk || hb_proxy_fenced(&d->hb, e, thread))
         return;
+    if (kind == SMK_HAZARD_PROXY && !hb_before(&d->hb, e, thread)) return; /* a race: reported */
     granule_report(d, s, granule, kind, now, e);
 }
 
@@ -62,6 +51,15 @@ void async_check(detector *d, const shadow *s, uint64_t granule, epoch now) {
 
 enum { OBJECT_BYTES = 8 };
 
+/* An mbarrier.init of an mbarrier that mbarrier.inval has not ended. That is undefined in PTX, but
+ * harmless on GPUs if no operation races with it: a note. Only mbarrier.init leaves epochs there. */
+static void check_again(detector *d, const shadow *s, uint64_t granule, epoch now) {
+    const epoch e = s->epochs.write[granule];
+    const ptx_instruction *by = d->hazards->sites.sites[epoch_site(e)].ptx;
+    if (e && epoch_time(e) >= d->hb.begin && by && by->op == PTX_OP_mbarrier)
+        granule_report(d, s, granule, SMK_HAZARD_INIT_AGAIN, now, e);
+}
+
 /* Checks an operation on the mbarrier object itself. A bulk copy that completes on it reads it
  * through the asynchronous proxy. */
 static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
@@ -72,6 +70,7 @@ static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
     const epoch now = epoch_make(d->hb.time, site, thread, initialises ? WEAK : ATOMIC);
     const uint64_t first = event->object >> s->shift, n = OBJECT_BYTES >> s->shift;
     d->last_run[(size_t)event->warp * d->hazards->sites.n + site] = event->clock;
+    if (event->again) check_again(d, s, first, now);
     for (uint64_t k = first; k < first + n; k++)
         if (initialises)
             granule_write(d, s, k, now, &d->shared_limits, NULL);
@@ -97,17 +96,22 @@ static void complete_writes(detector *d, shadow *s, uint32_t thread, uint64_t of
 
 /* A bulk copy counts as an access by the thread that issued it, and its completion as an arrival by
  * that thread. Unless they are .relaxed, an arrival is a release operation, and a wait that succeeds
- * an acquire operation. Their default scope is .cta, but programs use it for other blocks' mbarriers,
- * too, so they count as .cluster. */
+ * an acquire operation. Without a scope they count as .cluster: the default is .cta, but programs
+ * use it for other blocks' mbarriers, too. All of them observe all arrivals. */
 void async_mbarrier(detector *d, const emu_sync *event) {
     const uint64_t object = shared_object(event->owner) + event->object;
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
         access_object(d, event, thread);
         if (event->kind == EMU_MBARRIER_INIT) continue;
-        const bool relaxed = event->ptx && !event->address && event->ptx->has & PTX_HAS_RELAXED;
-        const hb_access access = {
-            object, OBJECT_BYTES, d->hb.first + thread, {SCOPE_CLUSTER, !relaxed, !relaxed, false}};
+        const uint64_t has = event->ptx && !event->address ? event->ptx->has : 0;
+        const bool relaxed = has & PTX_HAS_RELAXED;
+        const hb_scope scope = has & PTX_HAS_CTA ? SCOPE_CTA : SCOPE_CLUSTER;
+        const hb_access access = {object,
+                                  OBJECT_BYTES,
+                                  d->hb.first + thread,
+                                  {scope, !relaxed, !relaxed, false},
+                                  SCOPE_CLUSTER};
         if (event->kind == EMU_MBARRIER_WAIT) {
             hb_strong_read(&d->hb, &access);
             continue;
@@ -130,15 +134,16 @@ void async_copy_done(detector *d, const emu_sync *event) {
     }
 }
 
-/* The thread's bulk stores or wgmma that are reading these bytes complete. */
+/* Of the thread's bulk stores and wgmma that are reading these bytes, the first one completes. */
 static void complete_reads(detector *d, uint32_t thread, uint64_t offset, uint64_t bytes) {
     shadow *s = d->shared;
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
     for (uint64_t k = first; s->epochs.other_read && k < first + n; k++)
-        for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->readers[at].next) {
-            epoch *e = &d->readers[at].e;
-            if (epoch_time(*e) == TIME_IN_FLIGHT && epoch_thread(*e) == thread)
-                *e = (*e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;
+        for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->entries[at].next) {
+            access_entry *r = &d->entries[at];
+            if (epoch_time(r->e) != TIME_IN_FLIGHT || epoch_thread(r->e) != thread) continue;
+            if (!--r->in_flight)
+                r->e = (r->e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;
         }
 }
 

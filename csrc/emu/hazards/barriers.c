@@ -4,7 +4,9 @@
  *     (__syncthreads);
  *   - a barrier of the whole block that some lanes of an arriving warp never reach, because they
  *     exited;
- *   - warps that arrive at one barrier from different __syncthreads of the source.
+ *   - warps that arrive at one barrier from different __syncthreads of the source. Compilers of
+ *     kernels with specialised warps let these wait at one `barrier.sync`, which is not .aligned,
+ *     from different places.
  *
  * The last two are checked when a barrier completes, from all arrivals, so lanes of a warp may
  * arrive in several groups. They exempt warps whose lanes have all exited, and barriers with a
@@ -21,6 +23,12 @@ static bool is_aligned(const ptx_instruction *p) {
 
 static bool is_same_line(const ptx_instruction *a, const ptx_instruction *b) {
     return a == b || (a->file && b->file && a->line == b->line && !strcmp(a->file, b->file));
+}
+
+/* Whether it may be another instruction in each warp: barrier.cluster (PTX ISA, "barrier.cluster"),
+ * and barriers without .aligned. CUDA C++ has no such rule for them as for __syncthreads. */
+static bool may_differ(const ptx_instruction *p) {
+    return p->has & PTX_HAS_CLUSTER || !is_aligned(p);
 }
 
 static finding_op op_of(const detector *d, const ptx_instruction *ptx, uint32_t warp, int lane) {
@@ -72,7 +80,8 @@ static void check_complete(detector *d, const barrier_arrivals *b) {
         if (missing)
             report(d, op_of(d, b->arrival_ptx[warp], warp, b->arrival_lane[warp]),
                    op_of(d, NULL, warp, first_lane(missing)));
-        if (first >= 0 && !is_same_line(b->arrival_ptx[first], b->arrival_ptx[warp]))
+        if (first >= 0 && !may_differ(b->arrival_ptx[first]) && !may_differ(b->arrival_ptx[warp]) &&
+            !is_same_line(b->arrival_ptx[first], b->arrival_ptx[warp]))
             report(d, op_of(d, b->arrival_ptx[warp], warp, b->arrival_lane[warp]),
                    op_of(d, b->arrival_ptx[first], (uint32_t)first, b->arrival_lane[first]));
         if (first < 0) first = (int)warp;

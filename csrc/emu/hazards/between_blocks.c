@@ -268,6 +268,7 @@ static uint64_t block_at(const acquisitions *a, uint32_t time) {
 
 bool acquisitions_before(const happens_before *hb, epoch e, uint32_t thread) {
     const acquisitions *a = hb->acquisitions;
+    if (a->n_known == 1) return false; /* [0] is unused */
     for (uint32_t k = a->known_of[block_at(a, epoch_time(e))]; k; k = a->known[k].next)
         if (a->known[k].clock->times[hb_thread_of(hb, e)] > epoch_time(e) &&
             is_known(hb, a->known[k].thread, a->known[k].time, thread))

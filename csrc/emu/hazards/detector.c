@@ -43,7 +43,6 @@ static void set_running(detector *d, uint32_t k) {
     d->block = m->block;
     d->shared = &m->shared;
     d->matrix_reads = d->all_matrix_reads + first_warp;
-    d->proxy_fence = d->all_proxy_fences + first_warp * LANES;
     d->last_run = d->all_last_runs + first_warp * d->hazards->sites.n;
     d->barrier_clock = m->barrier_clock;
     d->alive = m->alive;

@@ -5,11 +5,13 @@
  *     vector_clock.c          vector clocks
  *     happens_before.c        the order by barriers, and the test for it
  *     release_acquire.c       ... by fences, flags, atomics and mbarriers
+ *     proxy_fences.c          ... between the generic and the asynchronous proxy
  *     between_blocks.c        ... between blocks
  *     shadow.c                shadow memory
  *     row_template.h          fast path: a row of consecutive words ...
  *     lanes_template.h        ... and words of scattered lanes
  *     granule.c               slow path: one access to one granule
+ *     access_list.c           ... and lists of earlier accesses to it
  *     equal_writes.c          writes that do not change a value
  *     cas_reads.c             reads whose value a compare-and-swap checks
  *     access.c                memory requests: fast path or slow path
@@ -31,13 +33,19 @@
 
 /* ---- sites: the numbers of instructions in epochs ---- */
 
+/* How an access gets to global memory. Nothing in PTX orders accesses by two of these within a launch
+ * (PTX ISA, "Proxies"). Each block has a surface proxy of its own. */
+enum access_path { PATH_POINTER, PATH_SURFACE, PATH_TEXTURE };
+
 typedef struct site {
     const ptx_instruction *ptx;
     uint8_t access_kind; /* enum access_kind */
     hb_ordering ordering;
     uint32_t elements; /* of a vector: accesses of their own */
-    bool stores;       /* st, sust.b: the stored value is available */
+    bool stores;       /* st, sust.b, stmatrix: the stored value is available */
+    bool transposed;   /* stmatrix.trans */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
+    uint8_t path;      /* enum access_path */
 } site;
 
 typedef struct site_table {
@@ -49,6 +57,7 @@ typedef struct site_table {
     bool fine_grained; /* some instruction synchronises less than the whole block */
     bool sequential;   /* some instruction synchronises blocks with each other */
     bool has_cas;
+    bool several_paths; /* some instruction accesses a texture or a surface */
 } site_table;
 
 /* The memory ordering that the modifiers of a fence or of an access specify. */
@@ -58,16 +67,17 @@ void sites_free(site_table *t);
 
 /* ---- shadow memory of a region ---- */
 
-typedef struct reader reader;
+typedef struct access_entry access_entry;
 
 /* A granule is a 4-byte word. The first access to part of a word changes all granules of the region
  * to single bytes. */
 typedef struct shadow {
-    /* If fine_grained, `other_read` is the index of a list of readers, and `read` a write before the
-     * last one (granule.c). */
+    /* If fine_grained, `other_read` is a list of readers, and `read` one of writes before the last
+     * one (access_list.c). */
     shadow_rows epochs;
     epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
-    epoch *equal_writers; /* index of a list of `reader`, see equal_writes.c; NULL: none so far */
+    epoch *
+        equal_writers; /* index of a list of `access_entry`, see equal_writes.c; NULL: none so far */
     unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
     uint64_t bytes;
     uint32_t shift;              /* a granule has 1 << shift bytes */
@@ -75,16 +85,19 @@ typedef struct shadow {
     bool is_shared;              /* shared memory of a block */
     bool written;                /* some epochs.write is set */
     bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
-    bool displaced;              /* some write before a last one is kept (granule.c) */
+    bool displaced;              /* some write before a last one is kept */
     bool has_uninitialised_read; /* in this block, not yet reported */
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
-/* Reads of a granule by lanes of one warp at one time; an entry of a list. */
-struct reader {
-    epoch e; /* of the lane that was recorded first */
+/* An entry of a list: accesses to a granule by lanes of one warp at one time, or all reads in flight
+ * by one thread. */
+struct access_entry {
+    epoch e; /* of the lane that was recorded first; of the last read in flight */
     uint32_t lanes;
-    uint32_t next; /* index; 0: end of the list */
+    uint32_t next;      /* index; 0: end of the list */
+    uint32_t covered;   /* time of a newer access that covers this one (access_list.c); 0: none */
+    uint32_t in_flight; /* how many operations are still reading */
 };
 
 /* ---- shared memory that a warp's wgmma are reading ---- */
@@ -157,21 +170,20 @@ typedef struct detector {
     happens_before hb;
     member *members;
     uint32_t n_members;
-    uint64_t n_groups; /* that have begun */
-    shadow *regions;   /* by region id; made at the first access */
-    reader *readers;   /* [0]: unused */
-    uint32_t n_readers, readers_capacity, free_readers;
+    uint64_t n_groups;     /* that have begun */
+    shadow *regions;       /* by region id; made at the first access */
+    access_entry *entries; /* of lists; [0]: unused */
+    uint32_t n_entries, entries_capacity, free_entries;
     cas_reads *cas_reads; /* NULL: the module has no CAS */
     /* Of all members, one after the other. */
     matrix_reads *all_matrix_reads; /* by warp */
-    uint32_t *all_proxy_fences;     /* by thread: time of its last proxy fence */
     uint32_t *all_last_runs;        /* by warp and site: the warp's clock when it last ran it */
     /* Of the running member, which `running` is. detector_switch sets them. */
     member *running;
     uint32_t *block;
     shadow *shared;
     matrix_reads *matrix_reads;
-    uint32_t *proxy_fence, *last_run;
+    uint32_t *last_run;
     uint32_t *barrier_clock, *alive, *initial_lanes, *launch_waited, *last_access;
     barrier_arrivals *barriers;
     const ptx_function *last_function; /* of the last request ... */
@@ -237,14 +249,30 @@ bool shadow_add_uninitialised(detector *d, shadow *s);
 bool shadow_add_equal_writers(detector *d, shadow *s);
 /* Changes the granules from words to bytes. */
 bool shadow_refine(detector *d, shadow *s);
-/* An index into d->readers; 0: out of memory. */
-uint32_t reader_new(detector *d);
-void reader_free(detector *d, uint32_t k);
+/* An index into d->entries; 0: out of memory. */
+uint32_t entry_new(detector *d);
+void entry_free(detector *d, uint32_t k);
 /* The epoch of one lane of the entry. */
-static inline epoch reader_epoch(const reader *r, uint32_t lane) {
+static inline epoch entry_epoch(const access_entry *r, uint32_t lane) {
     const epoch thread = (epoch)(epoch_thread(r->e) / LANES * LANES + lane) << EPOCH_THREAD_SHIFT;
     return (r->e & ~((epoch)EPOCH_THREAD_MASK << EPOCH_THREAD_SHIFT)) | thread;
 }
+
+/* ---- access_list.c ---- */
+
+/* Of two accesses, the one with the smaller number races with more. */
+enum { N_STRENGTHS = 2 + SCOPE_GPU };
+static inline int access_strength(const detector *d, epoch e) {
+    const hb_scope scope = d->hazards->sites.sites[epoch_site(e)].ordering.scope;
+    if (epoch_kind(e) == WEAK) return 0;
+    return 1 + (int)(scope < SCOPE_GPU ? scope : SCOPE_GPU);
+}
+/* Whether each later access that races with `e` races with `now`, too. */
+bool access_superseded(const detector *d, epoch e, epoch now);
+/* Adds `e`: the access `now`, or one that it displaces. Lists are indices of an entry, with more in
+ * the upper half; sorted by strength. */
+void access_list_add(detector *d, epoch *list, epoch e, epoch now);
+void access_list_free(detector *d, epoch *list);
 
 /* ---- granule.c ---- */
 
@@ -299,7 +327,6 @@ void cas_reads_classify(hazards *h);
 void async_mbarrier(detector *d, const emu_sync *event);
 void async_copy_done(detector *d, const emu_sync *event);
 void async_source_read(detector *d, const emu_sync *event);
-void async_fence(detector *d, const emu_sync *event);
 void async_matrix_read(detector *d, uint32_t warp, uint64_t offset);
 void async_matrix_group(detector *d, const emu_sync *event);
 /* A read through the asynchronous proxy on behalf of a thread: reports a last write without a proxy

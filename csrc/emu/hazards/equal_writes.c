@@ -22,14 +22,14 @@ bool equal_writes_same_value(const detector *d, const shadow *s, uint64_t granul
            !memcmp(value, &s->value[granule << s->shift], (size_t)1 << s->shift);
 }
 
-static bool has_thread(const reader *w, uint32_t thread) {
+static bool has_thread(const access_entry *w, uint32_t thread) {
     return epoch_thread(w->e) / LANES == thread / LANES && w->lanes >> thread % LANES & 1;
 }
 
 bool equal_writes_by_reader(const detector *d, const shadow *s, uint64_t granule, epoch read,
                             bool *recent) {
-    for (uint32_t k = (uint32_t)s->equal_writers[granule]; k; k = d->readers[k].next) {
-        const reader *w = &d->readers[k];
+    for (uint32_t k = (uint32_t)s->equal_writers[granule]; k; k = d->entries[k].next) {
+        const access_entry *w = &d->entries[k];
         if (!has_thread(w, epoch_thread(read)) || !detector_same_member(d, w->e, read) ||
             epoch_time(w->e) < d->hb.begin)
             continue;
@@ -46,7 +46,7 @@ static void add(detector *d, epoch *list, epoch write) {
     uint32_t kept = 0, entry = 0;
     bool kept_earlier_block = false;
     for (uint32_t k = (uint32_t)*list, next; k; k = next) {
-        reader *w = &d->readers[k];
+        access_entry *w = &d->entries[k];
         const bool same_warp =
             epoch_thread(w->e) / LANES == thread / LANES && detector_same_member(d, w->e, write);
         const bool in_earlier_block = epoch_time(w->e) < d->hb.begin;
@@ -54,7 +54,7 @@ static void add(detector *d, epoch *list, epoch write) {
         if (same_warp && !in_earlier_block) w->lanes &= ~lane;
         if (same_warp && epoch_time(w->e) == epoch_time(write)) entry = k;
         if ((in_earlier_block && kept_earlier_block) || (!w->lanes && k != entry)) {
-            reader_free(d, k);
+            entry_free(d, k);
             continue;
         }
         kept_earlier_block |= in_earlier_block;
@@ -62,9 +62,9 @@ static void add(detector *d, epoch *list, epoch write) {
         kept = k;
     }
     if (entry) {
-        d->readers[entry].lanes |= lane;
-    } else if ((entry = reader_new(d))) {
-        d->readers[entry] = (reader){write, lane, kept};
+        d->entries[entry].lanes |= lane;
+    } else if ((entry = entry_new(d))) {
+        d->entries[entry] = (access_entry){.e = write, .lanes = lane, .next = kept};
         kept = entry;
     }
     *list = kept;
@@ -78,9 +78,9 @@ void equal_writes_add(detector *d, shadow *s, uint64_t granule, epoch now) {
 }
 
 epoch equal_writes_racing(const detector *d, const shadow *s, uint64_t granule, epoch now) {
-    for (uint32_t k = (uint32_t)s->equal_writers[granule]; k; k = d->readers[k].next)
-        for (uint32_t left = d->readers[k].lanes; left; left &= left - 1) {
-            const epoch write = reader_epoch(&d->readers[k], (uint32_t)first_lane(left));
+    for (uint32_t k = (uint32_t)s->equal_writers[granule]; k; k = d->entries[k].next)
+        for (uint32_t left = d->entries[k].lanes; left; left &= left - 1) {
+            const epoch write = entry_epoch(&d->entries[k], (uint32_t)first_lane(left));
             if (!hb_before(&d->hb, write, epoch_thread(now)) &&
                 !is_morally_strong(&d->hazards->sites, write, now, hb_scope_between(&d->hb, write)))
                 return write;
@@ -90,8 +90,8 @@ epoch equal_writes_racing(const detector *d, const shadow *s, uint64_t granule, 
 
 void equal_writes_drop(detector *d, shadow *s, uint64_t granule) {
     for (uint32_t k = (uint32_t)s->equal_writers[granule], next; k; k = next) {
-        next = d->readers[k].next;
-        reader_free(d, k);
+        next = d->entries[k].next;
+        entry_free(d, k);
     }
     s->equal_writers[granule] = 0;
 }

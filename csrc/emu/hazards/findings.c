@@ -91,6 +91,10 @@ static smk_party describe_op(const finding_op *p, const finding_context *context
         out.file = ptx_keep_text(context->trace, ptx->file);
         out.line = (int)(ptx->file ? ptx->line : ptx->ptx_line);
         out.text = ptx_keep_text(context->trace, ptx->text);
+        const ptx_position *caller = ptx->position ? ptx->position->caller : NULL;
+        for (; caller && out.n_callers < SMK_MAX_CALLERS; caller = caller->caller)
+            out.callers[out.n_callers++] =
+                (smk_position){ptx_keep_text(context->trace, caller->file), (int)caller->line};
     }
     memcpy(out.block, p->block, sizeof out.block);
     out.thread[0] = p->thread % context->block[0];

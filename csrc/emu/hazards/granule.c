@@ -3,10 +3,8 @@
  * A granule has the epoch of its last write and the epochs of its readers since. If only whole
  * blocks synchronise, two readers that are different threads suffice: a later write is ordered with
  * all readers since the last barrier or with none, and at most one of the two is the writer itself.
- * With fine-grained synchronisation there is a list of readers, less those that are ordered before
- * another one. (FastTrack has a read epoch, or a read vector clock if the granule is read-shared.)
- * There `read` has a write before the last one, if the last one is strong: an access that does not
- * race with the strong write may race with that one.
+ * With fine-grained synchronisation there are lists of readers, and of writes before the last one
+ * (access_list.c). (FastTrack has a read epoch, or a read vector clock if the granule is read-shared.)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -95,15 +93,6 @@ static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
     return true;
 }
 
-/* Checks an access against the write before the last one. */
-static void check_displaced(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes) {
-    const epoch e = s->epochs.read[granule];
-    const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
-    if (!e || is_past || hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now))
-        return;
-    report_race(d, s, granule, e, true, now, now_writes);
-}
-
 static bool check_reader(detector *d, shadow *s, uint64_t granule, epoch read, epoch now) {
     const bool is_shared = s->is_shared;
     if (!read || (is_shared && epoch_time(read) < d->hb.begin) ||
@@ -116,66 +105,39 @@ static bool check_reader(detector *d, shadow *s, uint64_t granule, epoch read, e
     return true;
 }
 
-void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
-    check_write(d, s, granule, now, false, false);
+/* Whether the access is morally strong with the entry and with all later ones of its list. */
+static bool strong_from_here(const detector *d, const access_entry *r, epoch now) {
+    return access_strength(d, r->e) == N_STRENGTHS - 1 &&
+           access_strength(d, now) == N_STRENGTHS - 1;
 }
 
-/* Of two accesses, the one with the smaller number races with more: 0 for a weak one, 1 for one whose
- * scope is a block. */
-static int strength(const detector *d, epoch e) {
-    if (epoch_kind(e) == WEAK) return 0;
-    return hb_reaches_other_blocks(d->hazards->sites.sites[epoch_site(e)].ordering.scope) ? 2 : 1;
-}
-
-/* ---- lists of readers ---- */
-
-static bool all_before(const detector *d, const reader *r, uint32_t thread) {
-    for (uint32_t left = r->lanes; left; left &= left - 1)
-        if (!hb_before(&d->hb, reader_epoch(r, (uint32_t)first_lane(left)), thread)) return false;
-    return true;
-}
-
-/* Adds a reader, and removes readers that are ordered before it: a write that is ordered after this
- * one is ordered after them, too. One reader in earlier blocks is kept per strength. */
-static void add_reader(detector *d, shadow *s, uint64_t granule, epoch now) {
-    const uint32_t thread = epoch_thread(now), lane = thread % LANES;
-    epoch *head = &s->epochs.other_read[granule];
-    uint32_t kept = 0;
-    bool found = false, kept_earlier_block[3] = {false};
-    for (uint32_t k = (uint32_t)*head, next; k; k = next) {
-        reader *r = &d->readers[k];
-        const int is = strength(d, r->e);
-        const bool in_earlier_block = epoch_time(r->e) < d->hb.begin;
-        next = r->next;
-        if (epoch_time(r->e) == epoch_time(now) && epoch_thread(r->e) / LANES == thread / LANES &&
-            epoch_kind(r->e) == epoch_kind(now) && is == strength(d, now)) {
-            r->lanes |= 1u << lane;
-            found = true;
-        } else if ((in_earlier_block && kept_earlier_block[is]) ||
-                   (is >= strength(d, now) && all_before(d, r, thread))) {
-            reader_free(d, k);
-            continue;
-        }
-        kept_earlier_block[is] |= in_earlier_block;
-        r->next = kept;
-        kept = k;
-    }
-    if (!found) {
-        const uint32_t k = reader_new(d);
-        if (k) {
-            d->readers[k] = (reader){now, 1u << lane, kept};
-            kept = k;
+/* Checks an access against the writes before the last one. */
+static void check_displaced(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes) {
+    for (uint32_t k = (uint32_t)s->epochs.read[granule]; k; k = d->entries[k].next) {
+        if (strong_from_here(d, &d->entries[k], now)) return;
+        for (uint32_t left = d->entries[k].lanes; left; left &= left - 1) {
+            const epoch e = entry_epoch(&d->entries[k], (uint32_t)first_lane(left));
+            const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
+            if (is_past || hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now))
+                continue;
+            report_race(d, s, granule, e, true, now, now_writes);
+            return;
         }
     }
-    *head = kept;
 }
 
 static void check_readers(detector *d, shadow *s, uint64_t granule, epoch now) {
-    for (uint32_t k = (uint32_t)s->epochs.other_read[granule]; k; k = d->readers[k].next)
-        for (uint32_t left = d->readers[k].lanes; left; left &= left - 1)
-            if (check_reader(d, s, granule,
-                             reader_epoch(&d->readers[k], (uint32_t)first_lane(left)), now))
+    for (uint32_t k = (uint32_t)s->epochs.other_read[granule]; k; k = d->entries[k].next) {
+        if (strong_from_here(d, &d->entries[k], now)) return;
+        for (uint32_t left = d->entries[k].lanes; left; left &= left - 1)
+            if (check_reader(d, s, granule, entry_epoch(&d->entries[k], (uint32_t)first_lane(left)),
+                             now))
                 return;
+    }
+}
+
+void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
+    check_write(d, s, granule, now, false, false);
 }
 
 /* ---- reads and writes ---- */
@@ -203,7 +165,7 @@ void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
         check_write(d, s, granule, now, false, own_value);
     if (d->hb.fine_grained) {
         if (s->displaced) check_displaced(d, s, granule, now, false);
-        add_reader(d, s, granule, now);
+        access_list_add(d, &s->epochs.other_read[granule], now, now);
         return;
     }
     epoch *first = &s->epochs.read[granule], *other = &s->epochs.other_read[granule];
@@ -244,21 +206,14 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
     }
 }
 
-/* A strong write displaces the last one, which is kept if it races with more, or is of another
- * thread that nothing orders. Of the last one and the one before it the weaker is kept. */
+/* A strong write displaces the last one, which is kept if some access may race with that one only. */
 static void displace(detector *d, shadow *s, uint64_t granule, epoch now) {
-    epoch kept = 0;
-    const epoch before[] = {s->epochs.write[granule], s->displaced ? s->epochs.read[granule] : 0};
-    for (int k = 0; epoch_kind(now) != WEAK && k < 2; k++) {
-        const epoch e = before[k];
-        const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
-        if (!e || is_past || epoch_time(e) == TIME_IN_FLIGHT) continue;
-        if (strength(d, e) >= strength(d, now) && hb_before(&d->hb, e, epoch_thread(now))) continue;
-        if (!kept || strength(d, e) < strength(d, kept)) kept = e;
-    }
-    if (!kept && !s->displaced) return;
+    const epoch last = s->epochs.write[granule];
+    const bool is_past = s->is_shared && epoch_time(last) < d->hb.begin;
+    if (!last || is_past || epoch_time(last) == TIME_IN_FLIGHT || access_superseded(d, last, now))
+        return;
     if (!s->epochs.read && !shadow_add_readers(d, s)) return;
-    s->epochs.read[granule] = kept;
+    access_list_add(d, &s->epochs.read[granule], last, now);
     s->displaced = true;
 }
 
@@ -271,7 +226,7 @@ static epoch merge_writes(const detector *d, epoch last, epoch now) {
     if (epoch_kind(last) == WEAK) return now;
     const enum access_kind kind =
         epoch_kind(last) == SEVERAL_STRONG || !own ? SEVERAL_STRONG : epoch_kind(now);
-    const epoch narrower = strength(d, last) < strength(d, now) ? last : now;
+    const epoch narrower = access_strength(d, last) < access_strength(d, now) ? last : now;
     return epoch_make(epoch_time(now), epoch_site(narrower), epoch_thread(now), kind);
 }
 
@@ -282,7 +237,11 @@ void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
     if (d->hb.fine_grained) {
         if (s->epochs.other_read) check_readers(d, s, granule, now);
         if (s->displaced) check_displaced(d, s, granule, now, true);
-        if (s->displaced || epoch_kind(now) != WEAK) displace(d, s, granule, now);
+        /* What races with an access before a weak write races with that write, or was reported. */
+        if (epoch_kind(now) != WEAK)
+            displace(d, s, granule, now);
+        else if (s->displaced)
+            access_list_free(d, &s->epochs.read[granule]);
     } else if (s->epochs.read && (passes_fast_path(s->epochs.read[granule], now, limits) ||
                                   !check_reader(d, s, granule, s->epochs.read[granule], now))) {
         if (!passes_fast_path(s->epochs.other_read[granule], now, limits))

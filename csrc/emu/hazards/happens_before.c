@@ -6,6 +6,11 @@
 
 #include "vector_clock.h"
 
+/* barrier.cluster has a clock per cluster, at its first member, for what the whole cluster acquires;
+ * and one per block, for what only its own threads do: after a .relaxed arrival, what a fence of .cta
+ * scope releases. In `completed` the latter ones come after the former ones. */
+enum { CLUSTER_BARRIER_IN_BLOCK = N_BARRIERS, N_BARRIER_CLOCKS };
+
 /* ---- creation, and a new block ---- */
 
 bool hb_init(happens_before *hb, const launch *l, bool fine_grained, bool sequential) {
@@ -24,10 +29,10 @@ bool hb_init(happens_before *hb, const launch *l, bool fine_grained, bool sequen
         hb->warp_floor = calloc(hb->n_warps, sizeof *hb->warp_floor);
         hb->lane_clocks = calloc(hb->n_warps, sizeof *hb->lane_clocks);
         hb->clocks = calloc(hb->n_threads, sizeof(vector_clock *));
-        hb->barriers = calloc((size_t)n * N_BARRIERS, sizeof(vector_clock *));
-        hb->completed = calloc(n, sizeof(vector_clock *));
+        hb->barriers = calloc((size_t)n * N_BARRIER_CLOCKS, sizeof(vector_clock *));
+        hb->completed = calloc(2 * (size_t)n, sizeof(vector_clock *));
         if (!hb->warp_floor || !hb->lane_clocks || !hb->clocks || !hb->barriers || !hb->completed ||
-            !release_acquire_init(hb))
+            !release_acquire_init(hb) || !proxy_fences_init(hb))
             return false;
     }
     return !sequential || acquisitions_init(hb, l->n_groups);
@@ -45,14 +50,16 @@ static void free_clocks(happens_before *hb) {
 }
 
 static void drop_barriers(happens_before *hb) {
-    drop_clocks(hb, hb->barriers, (size_t)hb->n_members * N_BARRIERS);
-    drop_clocks(hb, hb->completed, hb->n_members);
+    drop_clocks(hb, hb->barriers, (size_t)hb->n_members * N_BARRIER_CLOCKS);
+    drop_clocks(hb, hb->completed, 2 * (size_t)hb->n_members);
 }
 
 void hb_free(happens_before *hb) {
     free_clocks(hb);
     drop_barriers(hb);
     release_acquire_free(hb);
+    proxy_fences_clear(hb);
+    free(hb->proxy_fences);
     acquisitions_free(hb);
     free(hb->warp_floor);
     free(hb->lane_clocks);
@@ -68,6 +75,7 @@ bool hb_begin_block(happens_before *hb, uint64_t block) {
     if (restarts) {
         hb->time = 0;
         hb->n_turns = 0;
+        proxy_fences_clear(hb);
         if (hb->warp_floor) memset(hb->warp_floor, 0, hb->n_warps * sizeof *hb->warp_floor);
         if (hb->lane_clocks) memset(hb->lane_clocks, 0, hb->n_warps * sizeof *hb->lane_clocks);
     }
@@ -224,12 +232,26 @@ void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes) {
     clock_unref(hb, joined);
 }
 
-/* The clock of a barrier of the running block. barrier.cluster has one per cluster, at its first
- * member. */
+/* The first block of the running block's cluster. */
+static uint32_t first_of_cluster(const happens_before *hb) {
+    return hb->member - hb->member % hb->cluster_blocks;
+}
+
+/* The clock of a barrier of the running block. */
 static vector_clock **barrier_clock(const happens_before *hb, uint32_t number) {
-    const uint32_t in_cluster = hb->member % hb->cluster_blocks;
-    const uint32_t member = number == CLUSTER_BARRIER ? hb->member - in_cluster : hb->member;
-    return &hb->barriers[(size_t)member * N_BARRIERS + number];
+    const uint32_t member = number == CLUSTER_BARRIER ? first_of_cluster(hb) : hb->member;
+    return &hb->barriers[(size_t)member * N_BARRIER_CLOCKS + number];
+}
+
+/* A relaxed arrival at barrier.cluster. */
+static void arrive_relaxed(happens_before *hb, uint32_t thread) {
+    static const uint32_t clock_of[] = {[REACH_BLOCK] = CLUSTER_BARRIER_IN_BLOCK,
+                                        [REACH_CLUSTER] = CLUSTER_BARRIER};
+    for (int reach = REACH_BLOCK; reach <= REACH_CLUSTER; reach++) {
+        vector_clock *by_fence = release_by_fence(hb, thread, reach);
+        clock_join(hb, barrier_clock(hb, clock_of[reach]), by_fence);
+        clock_unref(hb, by_fence);
+    }
 }
 
 void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lanes, bool relaxed) {
@@ -237,15 +259,13 @@ void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lan
     ++hb->time;
     for (; lanes; lanes &= lanes - 1) {
         const uint32_t thread = hb->first + warp * LANES + (uint32_t)__builtin_ctz(lanes);
-        if (!relaxed) {
-            const bool joined = last && hb->clocks[thread] == last;
-            (joined ? clock_join_own : clock_join_thread)(hb, released, thread);
-            last = hb->clocks[thread];
+        if (relaxed) {
+            arrive_relaxed(hb, thread);
             continue;
         }
-        vector_clock *by_fence = release_by_fence(hb, thread, REACH_BLOCK);
-        clock_join(hb, released, by_fence);
-        clock_unref(hb, by_fence);
+        const bool joined = last && hb->clocks[thread] == last;
+        (joined ? clock_join_own : clock_join_thread)(hb, released, thread);
+        last = hb->clocks[thread];
     }
 }
 
@@ -281,21 +301,29 @@ void hb_depart(happens_before *hb, uint32_t barrier, const uint32_t *waited) {
     *at = NULL;
 }
 
-void hb_cluster_complete(happens_before *hb) {
-    vector_clock **at = barrier_clock(hb, CLUSTER_BARRIER);
-    ++hb->time;
-    if (!*at) return; /* the cluster's other blocks, and phases that release nothing */
-    vector_clock **completed = &hb->completed[hb->member - hb->member % hb->cluster_blocks];
+static void complete_clock(happens_before *hb, vector_clock **released, vector_clock **completed) {
+    if (!*released) return; /* the cluster's other blocks, and phases that release nothing */
     clock_unref(hb, *completed);
-    *completed = *at;
-    *at = NULL;
+    *completed = *released;
+    *released = NULL;
+}
+
+void hb_cluster_complete(happens_before *hb) {
+    ++hb->time;
+    complete_clock(hb, barrier_clock(hb, CLUSTER_BARRIER), &hb->completed[first_of_cluster(hb)]);
+    complete_clock(hb, barrier_clock(hb, CLUSTER_BARRIER_IN_BLOCK),
+                   &hb->completed[hb->n_members + hb->member]);
 }
 
 void hb_cluster_wait(happens_before *hb, uint32_t warp, uint32_t lanes) {
-    vector_clock *released = hb->completed[hb->member - hb->member % hb->cluster_blocks];
-    vector_clock *before = NULL, *after = NULL;
+    vector_clock *const completed[] = {hb->completed[first_of_cluster(hb)],
+                                       hb->completed[hb->n_members + hb->member]};
     ++hb->time;
-    if (released) acquire_lanes(hb, hb->first / LANES + warp, lanes, released, &before, &after);
-    clock_unref(hb, after);
-    clock_unref(hb, before);
+    for (int k = 0; k < 2; k++) {
+        vector_clock *before = NULL, *after = NULL;
+        if (completed[k])
+            acquire_lanes(hb, hb->first / LANES + warp, lanes, completed[k], &before, &after);
+        clock_unref(hb, after);
+        clock_unref(hb, before);
+    }
 }

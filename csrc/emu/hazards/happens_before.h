@@ -90,14 +90,26 @@ typedef struct hb_access {
     uint64_t address;
     uint32_t width, thread;
     hb_ordering ordering;
+    hb_scope scope; /* decides which accesses it observes; that of an mbarrier may be wider */
 } hb_access;
 
-/* Which threads can synchronise with an operation: those of its block, or those of all blocks. */
-enum { REACH_BLOCK, REACH_DEVICE, N_REACHES };
+/* Which threads can synchronise with an operation: those of its block, its cluster, all blocks. */
+enum { REACH_BLOCK, REACH_CLUSTER, REACH_DEVICE, N_REACHES };
+static inline int hb_reach(hb_scope scope) {
+    return scope < SCOPE_GPU ? (int)scope : REACH_DEVICE;
+}
 
 /* What releases make visible. A plain release synchronises with any acquire pattern, a release by a
  * fence.sc that another thread ran only with a fence.sc (release_acquire.c). */
 enum { BY_RELEASE, BY_FENCE_SC, N_WAYS };
+
+/* What threads of one block of the running group released with one reach; an element of a list. */
+typedef struct released {
+    struct released *next;
+    vector_clock *clock;
+    uint32_t member;
+    int reach;
+} released;
 
 /* The chain of observations of an address, as its next reader finds it. */
 typedef struct sync_object {
@@ -106,11 +118,12 @@ typedef struct sync_object {
     hb_scope scope;                         /* of the last write */
     uint64_t block;                         /* group of the last write ... */
     uint32_t member;                        /* ... and the block in it */
-    vector_clock *clocks[N_WAYS];           /* released by threads of that block */
+    released *released[N_WAYS];             /* by threads of that group */
     struct block_release *releases[N_WAYS]; /* the last one, for later blocks */
     /* The last release operation on this address, which later strong writes by its thread belong
      * to: the thread, and what it released. */
     uint32_t owner;
+    int owner_reach;
     vector_clock *owner_clock;
     struct block_release *owner_release;
 } sync_object;
@@ -153,12 +166,13 @@ typedef struct happens_before {
     uint32_t *warp_floor;                  /* by warp: time of the last __syncwarp of all lanes */
     uint32_t (*lane_clocks)[LANES][LANES]; /* by warp, lane, other lane: as in a vector clock */
     vector_clock **clocks;                 /* by thread; NULL: nothing beyond the floor */
-    vector_clock **barriers;               /* by member and barrier: released by arrivals */
+    vector_clock **barriers;  /* by member and barrier: released by arrivals (happens_before.c) */
     vector_clock **completed; /* by member: what the last phase of barrier.cluster released */
     fence_record (*fences)[N_REACHES]; /* by thread */
-    vector_clock *(*observed)[N_WAYS]; /* by thread: read, but not acquired yet */
-    bool any_fence, any_fence_sc;      /* in this block */
-    bool any_fence_cta;                /* ... that other blocks cannot synchronise with */
+    released *(*observed)[N_WAYS];     /* by thread: read, but not acquired yet */
+    struct proxy_fences *proxy_fences; /* by thread */
+    bool any_fence, any_fence_sc;      /* in this group */
+    bool any_narrow_fence;             /* ... that not all blocks can synchronise with */
     sync_object *objects;              /* hash table with open addressing */
     size_t n_objects, objects_capacity;
     /* If sequential: */
@@ -209,6 +223,10 @@ bool hb_covers(const happens_before *hb, const vector_clock *c, epoch e);
 void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes, hb_ordering ordering);
 void hb_strong_read(happens_before *hb, const hb_access *access);
 void hb_strong_write(happens_before *hb, const hb_access *access, bool read_modify_write);
+/* Fences to the asynchronous proxy. */
+void hb_proxy_fence(happens_before *hb, uint32_t warp, uint32_t lanes);
+/* Whether one makes the write visible to asynchronous operations that the thread issues now. */
+bool hb_proxy_fenced(const happens_before *hb, epoch e, uint32_t thread);
 /* A weak store ends the chain of observations. */
 void hb_weak_write(happens_before *hb, uint64_t address);
 

@@ -34,8 +34,6 @@ static void clear_epochs(detector *d) {
         shadow_free(&d->regions[k]);
     d->epochs_cleared = true;
     d->n_blocks = 0;
-    memset(d->all_proxy_fences, 0,
-           (size_t)d->n_members * d->launch->n_warps * LANES * sizeof *d->all_proxy_fences);
 }
 
 static void begin_block(detector *d, const uint32_t block[3], uint32_t k) {
@@ -105,7 +103,7 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_MBARRIER_WAIT: async_mbarrier(d, event); break;
     case EMU_COPY_DONE: async_copy_done(d, event); break;
     case EMU_BULK_SOURCE: async_source_read(d, event); break;
-    case EMU_PROXY_FENCE: async_fence(d, event); break;
+    case EMU_PROXY_FENCE: hb_proxy_fence(&d->hb, event->warp, event->lanes); break;
     case EMU_MATRIX_COMMIT:
     case EMU_MATRIX_WAIT: async_matrix_group(d, event); break;
     case EMU_SHUFFLE_ABSENT:
@@ -152,9 +150,8 @@ static void detector_free(detector *d) {
         shadow_free(&d->regions[k]);
     findings_free(&d->found);
     free(d->regions);
-    free(d->readers);
+    free(d->entries);
     free(d->all_last_runs);
-    free(d->all_proxy_fences);
     for (size_t k = 0; d->all_matrix_reads && k < n_warps; k++)
         free(d->all_matrix_reads[k].offsets);
     free(d->all_matrix_reads);
@@ -179,13 +176,11 @@ static void *on_fork(void *self) {
     const size_t n_warps = (size_t)d->n_members * l->n_warps;
     d->members = calloc(d->n_members, sizeof *d->members);
     d->all_last_runs = calloc(n_warps * h->sites.n, sizeof *d->all_last_runs);
-    d->all_proxy_fences = calloc(n_warps * LANES, sizeof *d->all_proxy_fences);
     d->all_matrix_reads = calloc(n_warps, sizeof *d->all_matrix_reads);
     bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) && d->members;
     for (uint32_t k = 0; started && k < d->n_members; k++)
         started = init_shared(d, &d->members[k]);
-    if (started && cas_reads_init(d) && d->regions && d->all_last_runs && d->all_proxy_fences &&
-        d->all_matrix_reads)
+    if (started && cas_reads_init(d) && d->regions && d->all_last_runs && d->all_matrix_reads)
         return d;
     detector_free(d);
     return NULL;

@@ -1,4 +1,4 @@
-/* Shadow memory: arrays of epochs of a region, by granule, and lists of readers.
+/* Shadow memory: arrays of epochs of a region, by granule, and entries of lists.
  *
  * A region of global memory has as many epochs as words. A trace of a few blocks accesses few of
  * them, so large arrays are pages of zeros that the system provides on first access. calloc would
@@ -12,7 +12,7 @@
 
 enum {
     LARGE = 2 * 1024 * 1024, /* a huge page of x86-64 */
-    MAX_READERS = 1 << 26    /* 1 GiB */
+    MAX_ENTRIES = 1 << 26    /* 1.5 GiB */
 };
 
 static void *zeros_new(uint64_t bytes) {
@@ -109,47 +109,53 @@ static bool refine_epochs(const shadow *words, const epoch *from, const shadow *
     return epochs != NULL;
 }
 
-uint32_t reader_new(detector *d) {
-    const uint32_t free_reader = d->free_readers;
-    if (free_reader) {
-        d->free_readers = d->readers[free_reader].next;
-        return free_reader;
+uint32_t entry_new(detector *d) {
+    const uint32_t free_entry = d->free_entries;
+    if (free_entry) {
+        d->free_entries = d->entries[free_entry].next;
+        return free_entry;
     }
-    if (d->n_readers == d->readers_capacity) {
-        const uint32_t capacity = d->readers_capacity ? 2 * d->readers_capacity : 4096;
-        reader *larger =
-            capacity <= MAX_READERS ? realloc(d->readers, capacity * sizeof *larger) : NULL;
+    if (d->n_entries == d->entries_capacity) {
+        const uint32_t capacity = d->entries_capacity ? 2 * d->entries_capacity : 4096;
+        access_entry *larger =
+            capacity <= MAX_ENTRIES ? realloc(d->entries, capacity * sizeof *larger) : NULL;
         if (!larger) {
             d->out_of_memory = true;
             return 0;
         }
-        d->readers = larger;
-        d->readers_capacity = capacity;
-        if (!d->n_readers) d->n_readers = 1;
+        d->entries = larger;
+        d->entries_capacity = capacity;
+        if (!d->n_entries) d->n_entries = 1;
     }
-    return d->n_readers++;
+    return d->n_entries++;
 }
 
-void reader_free(detector *d, uint32_t k) {
-    d->readers[k].next = d->free_readers;
-    d->free_readers = k;
+void entry_free(detector *d, uint32_t k) {
+    d->entries[k].next = d->free_entries;
+    d->free_entries = k;
 }
 
-static uint32_t copy_readers(detector *d, uint32_t from) {
-    uint32_t copy = 0;
-    for (; from; from = d->readers[from].next) {
-        const uint32_t k = reader_new(d);
+/* In the same order, with the same upper half of the head. */
+static epoch copy_list(detector *d, epoch list) {
+    uint32_t copy = 0, last = 0;
+    for (uint32_t from = (uint32_t)list; from; from = d->entries[from].next) {
+        const uint32_t k = entry_new(d);
         if (!k) break;
-        d->readers[k] = (reader){d->readers[from].e, d->readers[from].lanes, copy};
-        copy = k;
+        d->entries[k] = d->entries[from];
+        d->entries[k].next = 0;
+        if (last)
+            d->entries[last].next = k;
+        else
+            copy = k;
+        last = k;
     }
-    return copy;
+    return (list & ~(epoch)UINT32_MAX) | copy;
 }
 
 /* The four bytes of a word have one list: each of the last three gets a copy. */
 static void copy_lists(detector *d, const shadow *bytes, epoch *lists) {
     for (uint64_t k = 0; lists && k < shadow_granules(bytes); k++)
-        if (k % 4) lists[k] = copy_readers(d, (uint32_t)lists[k]);
+        if (k % 4) lists[k] = copy_list(d, lists[k]);
 }
 
 bool shadow_refine(detector *d, shadow *s) {
@@ -166,7 +172,10 @@ bool shadow_refine(detector *d, shadow *s) {
         d->out_of_memory = true;
         return false;
     }
-    if (d->hb.fine_grained) copy_lists(d, &refined, refined.epochs.other_read);
+    if (d->hb.fine_grained) {
+        copy_lists(d, &refined, refined.epochs.read);
+        copy_lists(d, &refined, refined.epochs.other_read);
+    }
     copy_lists(d, &refined, refined.equal_writers);
     free_arrays(s);
     *s = refined;

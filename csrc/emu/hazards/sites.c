@@ -10,7 +10,7 @@ static const uint64_t releases = PTX_HAS_RELEASE | PTX_HAS_ACQ_REL;
 
 /* Whether observers get the value that it stores: not that of sust.p, which converts it. */
 static bool stores_known_value(const ptx_instruction *p) {
-    return p->op == PTX_OP_st ||
+    return p->op == PTX_OP_st || p->op == PTX_OP_stmatrix ||
            (p->op == PTX_OP_sust && p->n_modifiers && strcmp(p->modifiers[0], "b") == 0);
 }
 
@@ -32,9 +32,26 @@ hb_ordering site_ordering(const ptx_instruction *p) {
                          .sc = sc};
 }
 
+static bool is_transposed(const ptx_instruction *p) {
+    for (uint32_t k = 0; p->op == PTX_OP_stmatrix && k < p->n_modifiers; k++)
+        if (strcmp(p->modifiers[k], "trans") == 0) return true;
+    return false;
+}
+
 /* The elements of a vector are accesses of their own. */
 static uint32_t count_elements(const ptx_instruction *p) {
     return p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : p->has & PTX_HAS_V8 ? 8 : 1;
+}
+
+static enum access_path path_of(const ptx_instruction *p) {
+    switch (p->op) {
+    case PTX_OP_suld:
+    case PTX_OP_sust:
+    case PTX_OP_sured: return PATH_SURFACE;
+    case PTX_OP_tex:
+    case PTX_OP_tld4: return PATH_TEXTURE;
+    default: return PATH_POINTER;
+    }
 }
 
 static site classify(const ptx_instruction *p) {
@@ -48,7 +65,9 @@ static site classify(const ptx_instruction *p) {
                   .ordering = site_ordering(p),
                   .elements = count_elements(p),
                   .stores = stores_known_value(p),
-                  .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};
+                  .transposed = is_transposed(p),
+                  .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK,
+                  .path = (uint8_t)path_of(p)};
 }
 
 /* Whether it synchronises less than the whole block: any synchronisation except __syncthreads. */
@@ -96,6 +115,7 @@ bool sites_read(site_table *t, const ptx_module *module, const ptx_function *ent
         t->first_site[t->n_functions++] = next;
         for (uint32_t i = 0; i < f->n_instructions; i++) {
             t->sites[next++] = classify(&f->instructions[i]);
+            t->several_paths |= path_of(&f->instructions[i]) != PATH_POINTER;
             t->has_cas |= (f->instructions[i].has & PTX_HAS_CAS) != 0;
             t->fine_grained |= is_fine_grained(&f->instructions[i]);
             t->sequential |= is_between_blocks(&f->instructions[i]);

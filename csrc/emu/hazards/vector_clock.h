@@ -43,6 +43,15 @@ void release_acquire_free(happens_before *hb);
 /* What the thread's last fence releases; NULL: no fence, or out of memory. */
 vector_clock *release_by_fence(happens_before *hb, uint32_t thread, int reach);
 
+/* The thread runs a fence: what it knows. */
+void record_fence(happens_before *hb, fence_record *f, uint32_t thread, bool sc);
+
+/* ---- proxy_fences.c ---- */
+
+bool proxy_fences_init(happens_before *hb);
+/* Forgets all fences. */
+void proxy_fences_clear(happens_before *hb);
+
 /* ---- between_blocks.c ---- */
 
 typedef struct block_release block_release;

@@ -45,8 +45,10 @@ static void free_copies(block *b) {
 /* clang-format on */
 
 INSTRUCTION_SET(_baseline)
-#if CPU_VARIANTS
+#if CPU_VARIANTS & CPU_BUILDS_V3
 INSTRUCTION_SET(_v3)
+#endif
+#if CPU_VARIANTS & CPU_BUILDS_V4
 INSTRUCTION_SET(_v4)
 #endif
 

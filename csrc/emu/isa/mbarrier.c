@@ -94,14 +94,19 @@ static bool reach_mbarrier(warp *w, const insn *i, int lane, ptx_space space, ui
     return true;
 }
 
+/* Whether the bytes have the tag of an mbarrier; other data may have it, too. */
+static bool looks_valid(const mbarrier *o, uint64_t *bits) {
+    memcpy(bits, o->at, sizeof *bits);
+    return (*bits & INIT_TAG_MASK) == INIT_TAG;
+}
+
 static bool load_mbarrier(warp *w, const insn *i, int lane, ptx_space space, uint64_t address,
                           mbarrier *o) {
     uint64_t bits;
     if (!reach_mbarrier(w, i, lane, space, address, o) ||
         (o->owner->bulk && !block_goes_on(w->block)))
         return false;
-    memcpy(&bits, o->at, sizeof bits);
-    if ((bits & INIT_TAG_MASK) != INIT_TAG) {
+    if (!looks_valid(o, &bits)) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    "there is no mbarrier at 0x%llx of shared memory: it was not initialised "
                    "(mbarrier.init), or was overwritten",
@@ -209,8 +214,15 @@ static const insn *exec_init(warp *w, const insn *i) {
             return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                               "mbarrier.init with a count of %u; it must be 1 to %d", count,
                               MAX_COUNT);
+        uint64_t before;
+        const bool again = looks_valid(&o, &before);
         store_mbarrier(&o);
-        report(w, i, lane, &o, EMU_MBARRIER_INIT);
+        observe_event(w, (emu_sync){.kind = EMU_MBARRIER_INIT,
+                                    .ptx = i->ptx,
+                                    .lanes = 1u << lane,
+                                    .object = (uint32_t)o.offset,
+                                    .again = again,
+                                    .owner = o.owner->member});
     }
     return i + 1;
 }

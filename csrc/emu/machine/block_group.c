@@ -90,6 +90,20 @@ static bool unblock(block_group *g) {
     return any;
 }
 
+/* If the launch is interrupted: where its first warp is that has not ended. */
+static void note_position(const block_group *g) {
+    char where[700];
+    for (uint32_t k = 0; k < g->n_blocks; k++)
+        for (uint32_t n = 0; !g->blocks[k]->ended && n < g->launch->n_warps; n++) {
+            const warp *w = &g->blocks[k]->warps[n];
+            if (!w->split || !w->split->next) continue;
+            warp_describe(w, w->split->frame->program->function, w->split->next, where,
+                          sizeof where);
+            launch_interrupted_at(g->launch, where);
+            return;
+        }
+}
+
 void block_group_run(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg) {
     launch *l = g->launch;
     if (!begin(g, number, poll, poll_arg)) {
@@ -113,6 +127,7 @@ void block_group_run(block_group *g, uint64_t number, void (*poll)(void *), void
         const bool deadlock = ran ? g->idle_rounds > MAX_IDLE_ROUNDS : !unblock(g);
         if (deadlock) fail_deadlock(g);
     }
+    if (atomic_load(&l->stop)) note_position(g);
     for (uint32_t k = 0; k < g->n_blocks; k++)
         if (!g->blocks[k]->ended) block_end(g->blocks[k]);
 }

@@ -307,7 +307,8 @@ static const insn *exec_device_runtime(warp *w, const insn *i) {
 static const insn *exec_external(warp *w, const insn *i) {
     const call_site *site = i->extra;
     return warp_fault(w, i, SMK_UNSUPPORTED, w->active,
-                      "call of %s, which has no body in this PTX; the emulator does not provide it",
+                      "call of %s, which has no body in this PTX; join the PTX of the file that "
+                      "defines it to this text",
                       site->callee->function->name);
 }
 

@@ -20,11 +20,21 @@
 
 enum { POLL_NANOSECONDS = 50 * 1000 * 1000, MAX_HOST_THREADS = 256 };
 
+static const char INTERRUPTED[] = "interrupted";
+
 void launch_fail(launch *l, smk_code code, const char *message) {
     pthread_mutex_lock(&l->lock);
     smk_fail(l->status, code, "%s", message);
     pthread_mutex_unlock(&l->lock);
     atomic_store(&l->stop, true);
+}
+
+void launch_interrupted_at(launch *l, const char *where) {
+    pthread_mutex_lock(&l->lock);
+    smk_status *s = l->status;
+    if (s->code == SMK_INTERRUPTED && strcmp(s->message, INTERRUPTED) == 0)
+        snprintf(s->message, sizeof s->message, "%s", where);
+    pthread_mutex_unlock(&l->lock);
 }
 
 void launch_fail_at(launch *l, smk_code code, const emu_fault *fault) {
@@ -311,7 +321,7 @@ interrupt_poller launch_poller(const launch *l) {
 }
 
 static void stop(launch *l) {
-    launch_fail(l, SMK_INTERRUPTED, "interrupted");
+    launch_fail(l, SMK_INTERRUPTED, INTERRUPTED);
 }
 
 static void stop_if_cancelled(void *arg) {

@@ -74,6 +74,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
 interrupt_poller launch_poller(const launch *l);
 /* Stops the launch. Only the first failure is kept. */
 void launch_fail(launch *l, smk_code code, const char *message);
+/* Of an interrupted launch: where it was. */
+void launch_interrupted_at(launch *l, const char *where);
 /* The same with fault->message; reports the fault to the observer. */
 void launch_fail_at(launch *l, smk_code code, const emu_fault *fault);
 

@@ -24,6 +24,7 @@ static emu_request request_of(const warp *w, const insn *i, ptx_space space,
                               const uint64_t *address) {
     const block *b = w->block;
     const program *p = w->split->frame->program;
+    const bool stores = operation == EMU_STORE || operation == EMU_STMATRIX;
     return (emu_request){
         .ptx = i->ptx,
         .index = i->index,
@@ -40,7 +41,7 @@ static emu_request request_of(const warp *w, const insn *i, ptx_space space,
         .owner = b->member,
         .warp = w->index,
         .clock = (uint32_t)w->clock,
-        .frame = operation == EMU_STORE && i->unobserved ? w->frame : NULL,
+        .frame = stores && i->unobserved ? w->frame : NULL,
         .slots = i->list,
         .elements = i->count,
         .slot_bytes = i->c,
@@ -92,7 +93,10 @@ static void report_by_space(const warp *w, const insn *i, emu_operation operatio
         for (int l = 0; l < LANES; l++)
             offset[l] = address[l] & bits;
         emu_request request = request_of(w, i, space, operation, width, here, offset);
-        if (space == PTX_SHARED) request.owner = member_of(w->block, address[first_lane(here)]);
+        if (space == PTX_SHARED) {
+            request.owner = member_of(w->block, address[first_lane(here)]);
+            request.rank = (uint32_t)WINDOW_OF(address[first_lane(here)]);
+        }
         notify(w, &request);
         active &= ~here;
     }

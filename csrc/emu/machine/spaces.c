@@ -43,6 +43,12 @@ static void describe_address(const warp *w, uint64_t address, uint32_t bytes, ch
     }
     const uint64_t length = id == REGION_LOCAL ? w->local->size : w->block->regions[id].size;
     const char *whose = region_name(id);
+    if (id == REGION_SHARED && length == 0) {
+        snprintf(out, size,
+                 "the block has no shared memory: no dynamic shared memory was given "
+                 "(shared_bytes, --shared-bytes)");
+        return;
+    }
     if (REGION_OF(address) != id)
         snprintf(out, size, "%" PRIu64 " bytes before the start of %s (%" PRIu64 " bytes)",
                  REGION_BASE(id) - address, whose, length);

@@ -61,15 +61,68 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
     return i;
 }
 
+/* The innermost loop around instruction `index`: the shortest branch back over it. NULL: none. */
+static const ptx_instruction *loop_around(const ptx_function *f, uint32_t index,
+                                          const ptx_instruction **last) {
+    const ptx_instruction *first = NULL;
+    for (uint32_t k = index; k < f->n_instructions; k++) {
+        const ptx_instruction *p = &f->instructions[k];
+        for (uint32_t n = 0; n < p->n_operands; n++) {
+            const ptx_operand *o = &p->operands[n];
+            if (o->kind != PTX_LABEL || o->target > index) continue;
+            const ptx_instruction *begin = &f->instructions[o->target];
+            if (first && p - begin >= *last - first) continue;
+            first = begin;
+            *last = p;
+        }
+    }
+    return first;
+}
+
+/* The lines of a loop in the file of instruction `in`. */
+static void describe_loop(const ptx_instruction *first, const ptx_instruction *last,
+                          const ptx_instruction *in, char *out, size_t size) {
+    uint32_t min = UINT32_MAX, max = 0;
+    for (const ptx_instruction *p = first; p <= last; p++) {
+        if (!p->file || !in->file || strcmp(p->file, in->file) != 0 || !p->line) continue;
+        min = p->line < min ? p->line : min;
+        max = p->line > max ? p->line : max;
+    }
+    if (max == 0)
+        snprintf(out, size, ", in the loop of PTX lines %u to %u", first->ptx_line, last->ptx_line);
+    else if (min == max)
+        snprintf(out, size, ", in a loop on that line");
+    else
+        snprintf(out, size, ", in the loop of lines %u to %u", min, max);
+}
+
+void warp_describe(const warp *w, const ptx_function *f, const insn *i, char *out, size_t size) {
+    char position[300], loop[100] = "";
+    const block *b = w->block;
+    const uint32_t thread = w->index * LANES + (w->active ? (uint32_t)first_lane(w->active) : 0);
+    const ptx_instruction *last = NULL;
+    const ptx_instruction *first = i->ptx ? loop_around(f, i->index, &last) : NULL;
+    if (first) describe_loop(first, last, i->ptx, loop, sizeof loop);
+    snprintf(out, size, "block (%u, %u, %u), thread (%u, %u, %u) is at %s%s", b->index[0],
+             b->index[1], b->index[2], thread % b->launch->block[0],
+             thread / b->launch->block[0] % b->launch->block[1],
+             thread / b->launch->block[0] / b->launch->block[1],
+             source_position(i, position, sizeof position), loop);
+}
+
 /* Adds 1 to each slice: a slice that is only a failed try_wait executes nothing, but must count
  * towards the limit, or such a warp could run for ever. */
-static void count_instructions(launch *l, uint64_t executed) {
-    char message[512];
+static void count_instructions(const warp *w, const ptx_function *f, const insn *i,
+                               uint64_t executed) {
+    launch *l = w->block->launch;
+    char message[1200], at[500];
     if (atomic_fetch_add(&l->instructions, executed + 1) <= l->max_instructions) return;
-    snprintf(message, sizeof message,
-             "kernel %.200s has run more than max_instructions = %" PRIu64
-             " warp instructions, and may never end; raise the limit, or pass None for no limit",
-             l->program->function->name, l->max_instructions);
+    warp_describe(w, f, i, at, sizeof at);
+    snprintf(
+        message, sizeof message,
+        "kernel %.200s has run more than max_instructions = %" PRIu64
+        " warp instructions, and may never end: %s; raise the limit, or pass None for no limit",
+        l->program->function->name, l->max_instructions, at);
     launch_fail(l, SMK_LAUNCH, message);
 }
 
@@ -80,7 +133,8 @@ void warp_run(warp *w) {
     if (!w->split) split_switch(w);
     w->yielded = false;
     const bool observed = l->observer != NULL;
-    const insn *i = w->split->next;
+    const insn *i = w->split->next, *const first = i;
+    const ptx_function *f = w->split->frame->program->function;
     i = observed ? run_slice_observed(w, i) : run_slice(w, i);
     if (observed && l->observer->exhausted && l->observer->exhausted(w->block->observer_state))
         launch_fail(l, SMK_MEMORY,
@@ -88,8 +142,8 @@ void warp_run(warp *w) {
                     "fewer blocks (blocks=...), or without hazards (hazards=False)");
     w->block->time += w->clock - before;
     w->slice_start = w->clock;
+    if (l->max_instructions) count_instructions(w, f, first, w->clock - before);
     if (i) split_rotate(w, i);
-    if (l->max_instructions) count_instructions(l, w->clock - before);
 }
 
 /* ---- faults ---- */

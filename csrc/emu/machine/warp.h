@@ -52,6 +52,9 @@ const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, co
 const insn *warp_fault_at(warp *w, const insn *i, uint32_t lanes, const emu_fault *what,
                           const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Where a warp is: its block and first thread, the line of instruction i of function f, and the
+ * innermost loop around that. */
+void warp_describe(const warp *w, const ptx_function *f, const insn *i, char *out, size_t size);
 const char *source_position(const insn *i, char *out, size_t size); /* "gemm.cu:12" */
 
 #endif

@@ -24,7 +24,7 @@ typedef enum emu_operation {
     /* A warp's st.async or red.async, as one request for all blocks that it writes to; `owner` is
      * not valid. Each lane is also an EMU_BULK_WRITE, which completes by itself. */
     EMU_STORE_ASYNC,
-    EMU_TEXTURE_READ, /* texels of a texture in linear memory, by lane; for counts only */
+    EMU_TEXTURE_READ, /* texels of a texture in linear memory, by lane */
     /* In the next three a lane of `active` is not a thread but a 16-byte chunk: one of up to 32
      * consecutive chunks of a bulk copy, or of an operand that wgmma reads by descriptor. */
     EMU_BULK_READ,
@@ -56,10 +56,11 @@ typedef struct emu_request {
     uint32_t block[3];
     uint32_t member; /* of its group (machine/block_group.h), the block ... */
     uint32_t owner;  /* ... and the block whose shared memory is accessed */
+    uint32_t rank;   /* of the owner in its cluster, if it is not `member` */
     uint32_t warp;   /* in the block */
     uint32_t clock;  /* instructions that the warp has run, modulo 2^32 */
     /* EMU_STORE: the stored values, as `elements` vectors of 32 lanes with slot_bytes per lane.
-     * NULL: not available. */
+     * EMU_STMATRIX: the fragments' registers. NULL: not available. */
     const unsigned char *frame;
     const uint32_t *slots; /* offsets in the frame */
     uint32_t elements, slot_bytes;
@@ -96,6 +97,7 @@ typedef struct emu_sync {
     uint32_t object;
     uint32_t threads; /* barriers: the instruction's thread count; 0: the whole block */
     bool arrive_only;
+    bool again;      /* EMU_MBARRIER_INIT: the bytes look like an mbarrier */
     uint32_t member; /* of its group, the block whose warp it is ... */
     uint32_t owner;  /* ... and the block whose shared memory `object` and `address` are in */
     const uint64_t *address; /* offsets in shared memory, and ... */

@@ -59,6 +59,24 @@ static bool alias(parser *p) {
     return parser_expect(p, ';');
 }
 
+/* .reg or .local outside a function, as in PTX before 3.0: each kernel has its own, so the
+ * declaration is kept, and read again in each. */
+static bool per_thread(parser *p) {
+    enum { MAX_DECLARATIONS = 64 };
+    const lexer from = p->lexer;
+    const token first = p->token;
+    if (p->module_declarations.count == MAX_DECLARATIONS)
+        return parser_fail(p, first.line,
+                           "more than %d .reg and .local declarations outside of functions",
+                           MAX_DECLARATIONS);
+    while (p->token.kind != TOKEN_END && !parser_at(p, ';'))
+        parser_advance(p);
+    declaration *d = list_push(p, &p->module_declarations, sizeof *d);
+    if (!d || !parser_expect(p, ';')) return false;
+    *d = (declaration){.lexer = from, .first = first};
+    return true;
+}
+
 static bool module_item(parser *p) {
     bool known, external = false;
     ptx_space space;
@@ -75,11 +93,49 @@ static bool module_item(parser *p) {
             break;
     if (parser_accept_dot(p, "entry")) return parser_function(p, true, external);
     if (parser_accept_dot(p, "func")) return parser_function(p, false, external);
+    if (p->module->version < 30 && (parser_at_dot(p, "reg") || parser_at_dot(p, "local")))
+        return per_thread(p);
+    if (parser_accept_dot(p, "tex")) return parser_textures(p, external);
     if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
     return parser_unexpected(p, "a module directive (.entry, .func, .global, ...)");
 }
 
 /* ---- the whole text ---- */
+
+/* Whether users have not written it, nor can see it: headers of the compiler whose functions are
+ * single instructions, such as tex2D. */
+static bool is_builtin_header(const char *file) {
+    static const char *const names[] = {"__nv_nvrtc_builtin_header.h", "texture_fetch_functions.h",
+                                        "texture_indirect_functions.h",
+                                        "surface_indirect_functions.h", "surface_functions.h"};
+    const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : file;
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static void name_files(parser *p) {
+    for (size_t i = 0; i < p->positions.count; i++) {
+        ptx_position *at = ((ptx_position **)p->positions.items)[i];
+        if (at->file_number < p->files.count)
+            at->file = ((const char **)p->files.items)[at->file_number];
+    }
+}
+
+/* Code inlined from a builtin header gets the position of the call. */
+static void name_source(parser *p, ptx_instruction *in) {
+    int depth = 64; /* more than there are: the text is untrusted */
+    if (in->line && in->file_number < p->files.count)
+        in->file = ((const char **)p->files.items)[in->file_number];
+    const ptx_position *at = in->position;
+    while (at && is_builtin_header(at->file) && at->caller && at->caller->file && depth--)
+        at = at->caller;
+    if (!in->file || at == in->position) return;
+    in->position = at;
+    in->file = at->file;
+    in->line = at->line;
+    in->file_number = at->file_number;
+}
 
 /* Checks and results that need the whole text. */
 static bool finish(parser *p) {
@@ -96,6 +152,7 @@ static bool finish(parser *p) {
                                v->name);
     }
     if (!layout_shared(p)) return false;
+    name_files(p);
     m->functions = parser_alloc(p, p->functions.count, sizeof *m->functions);
     m->variables = parser_alloc(p, p->variables.count, sizeof *m->variables);
     if (!m->functions || !m->variables) return false;
@@ -109,16 +166,8 @@ static bool finish(parser *p) {
         m->functions[m->n_functions++] = f;
         f->number = m->n_functions;
         if (!parser_poll(p, f->n_instructions)) return false;
-        for (uint32_t k = 0; k < f->n_instructions; k++) {
-            ptx_instruction *in = &f->instructions[k];
-            if (in->line && in->file_number < p->files.count)
-                in->file = ((const char **)p->files.items)[in->file_number];
-        }
-    }
-    for (size_t i = 0; i < p->positions.count; i++) {
-        ptx_position *at = ((ptx_position **)p->positions.items)[i];
-        if (at->file_number < p->files.count)
-            at->file = ((const char **)p->files.items)[at->file_number];
+        for (uint32_t k = 0; k < f->n_instructions; k++)
+            name_source(p, &f->instructions[k]);
     }
     for (size_t i = 0; i < p->variables.count; i++)
         if (variables[i]->module_level) m->variables[m->n_variables++] = variables[i]->variable;
@@ -134,6 +183,8 @@ static bool parse(parser *p, const char *text, size_t size) {
             line += *c == '\n';
         return parser_fail(p, line, "the text contains a NUL byte");
     }
+    if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        return parser_fail(p, 1, "the text begins with a byte order mark; PTX is ASCII");
     parser_advance(p);
     if (!parser_at_dot(p, "version"))
         return parser_unexpected(p, "'.version' at the start of the text");
@@ -173,9 +224,9 @@ smk_code ptx_parse(const char *text, size_t size, interrupt_poller *poller, ptx_
     else
         arena_free(p->arena);
 
-    list *lists[] = {&p->variables, &p->functions,          &p->files,
-                     &p->positions, &p->registers,          &p->instructions,
-                     &p->locals,    &p->forward_references, &p->drafts};
+    list *lists[] = {&p->variables, &p->functions,          &p->files,  &p->positions,
+                     &p->registers, &p->instructions,       &p->locals, &p->forward_references,
+                     &p->drafts,    &p->module_declarations};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         list_free(lists[i]);
     names_free(&p->names);

@@ -5,6 +5,7 @@
  *     parser_statement.c     one instruction, label or directive of a body
  *     parser_operand.c       operands
  *     parser_rewrite.c       forms that become several instructions
+ *     parser_defaults.c      modifiers that old versions of PTX leave out
  *     parser_variable.c      variables: type, size, offset
  *     parser_initialiser.c   initial values of variables
  *     parser_constant.c      numbers and constant expressions
@@ -80,6 +81,12 @@ typedef struct draft {
     bool in_target_list; /* as in forward_reference */
 } draft;
 
+/* A .reg or .local outside of functions: where its text is. */
+typedef struct declaration {
+    lexer lexer;
+    token first;
+} declaration;
+
 typedef struct constant {
     bool is_float, is_unsigned;
     uint64_t bits;
@@ -106,6 +113,7 @@ typedef struct parser {
     list positions;      /* ptx_position *, one per .loc */
     uint64_t text_bytes; /* part of the limit on initialised_bytes */
     uint64_t initialised_bytes;
+    list module_declarations; /* declaration */
 
     /* the function being parsed */
     function_info *current;
@@ -118,8 +126,9 @@ typedef struct parser {
     uint64_t function_local_bytes; /* maximum of local_bytes */
     uint32_t file, line;           /* from the last .loc */
     const ptx_position *position;
-    size_t first_position; /* index in positions of this function's first */
-    bool label_at_end;     /* a label follows the last instruction */
+    size_t first_position;      /* index in positions of this function's first */
+    uint32_t header_parameters; /* the others are declared in the body (PTX 1.x) */
+    bool label_at_end;          /* a label follows the last instruction */
 } parser;
 
 /* ---- parser_tokens.c ---- */
@@ -178,6 +187,7 @@ void constant_to_immediate(const constant *c, ptx_operand *out);
 
 /* A declaration after its state space: attributes, type, names, arrays, initialisers, semicolon. */
 bool parser_variables(parser *p, ptx_space space, bool external);
+bool parser_textures(parser *p, bool external); /* after .tex */
 /* One .param of a function header or prototype, after the word .param. */
 ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes);
 ptx_type parser_accept_type(parser *p);            /* PTX_NO_TYPE: not a type */
@@ -192,6 +202,7 @@ void parser_record_use(parser *p, const binding *b, uint32_t line, reference **r
 bool parser_function(parser *p, bool is_entry, bool external);
 /* (parameters) of a header or a prototype; bind: declare their names in the current scope. */
 bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, uint64_t *bytes);
+bool parser_body_parameter(parser *p);
 /* Finds the function or declares it. */
 function_info *parser_function_named(parser *p, name *n, uint32_t line);
 
@@ -215,6 +226,11 @@ bool parser_store_results(parser *p, const ptx_instruction *before);
 bool parser_add_constant(parser *p, const ptx_instruction *in, ptx_operand *reg);
 /* Fails if the operand is such a sum. */
 bool parser_check_destination(parser *p, const ptx_instruction *in, const ptx_operand *o);
+
+/* ---- parser_defaults.c ---- */
+
+/* Adds the modifiers that the instruction has by default in this module's version and target. */
+bool parser_add_defaults(parser *p, ptx_instruction *in);
 
 /* ---- parser_operand.c ---- */
 

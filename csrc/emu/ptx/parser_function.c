@@ -73,9 +73,39 @@ out:
     return done;
 }
 
+/* A parameter of a kernel of PTX 1.x, declared in its body. */
+bool parser_body_parameter(parser *p) {
+    ptx_function *f = p->current->function;
+    do {
+        const uint32_t line = p->token.line, own = f->n_parameters - p->header_parameters;
+        ptx_variable *v = parser_parameter(p, &f->parameters_bytes);
+        if (!v || !bind_parameter(p, v, line)) return false;
+        if ((own & (own - 1)) == 0) { /* no room: its capacity is 0, or a power of two */
+            const size_t capacity = p->header_parameters + (own ? 2 * (size_t)own : 1);
+            ptx_variable **grown = parser_alloc(p, capacity, sizeof *grown);
+            if (!grown) return false;
+            if (f->n_parameters) memcpy(grown, f->parameters, f->n_parameters * sizeof *grown);
+            f->parameters = grown;
+        }
+        f->parameters[f->n_parameters++] = v;
+    } while (parser_accept(p, ','));
+    return parser_expect(p, ';');
+}
+
+/* Whether the lookahead begins the next item of the module: before PTX 3.0 a prototype may lack its
+ * semicolon. */
+static bool at_next_item(const parser *p) {
+    static const char *const words[] = {"visible", "extern", "func",  "entry", "global",
+                                        "const",   "shared", "local", "tex"};
+    if (p->module->version >= 30) return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (parser_at_dot(p, words[i])) return true;
+    return p->token.kind == TOKEN_END;
+}
+
 /* .maxntid 256, 1, 1 .noreturn .pragma "..."; ... : directives, some followed by numbers. */
 static bool header_directives(parser *p, ptx_function *f) {
-    while (p->token.kind == TOKEN_DOT) {
+    while (p->token.kind == TOKEN_DOT && !at_next_item(p)) {
         bool known;
         if (!parser_common_directive(p, &known)) return false;
         if (known) continue;
@@ -124,7 +154,7 @@ static bool parse_header(parser *p, bool is_entry) {
     if (!header_directives(p, &header)) return false;
     if (f->is_declaration)
         *f = header; /* otherwise this is a declaration after the definition: ignored */
-    else if (!parser_at(p, ';'))
+    else if (!parser_at(p, ';') && !at_next_item(p))
         return parser_fail(p, line, "'%.200s' is defined twice", f->name);
     return true;
 }
@@ -204,11 +234,26 @@ out:
     return done;
 }
 
+/* Reads the module's .reg and .local declarations as this kernel's. */
+static bool declare_per_thread(parser *p) {
+    const lexer after = p->lexer;
+    const token next = p->token;
+    for (size_t k = 0; k < p->module_declarations.count; k++) {
+        const declaration *d = (const declaration *)p->module_declarations.items + k;
+        p->lexer = d->lexer;
+        p->token = d->first;
+        if (!parser_statement(p)) return false;
+    }
+    p->lexer = after;
+    p->token = next;
+    return true;
+}
+
 bool parser_function(parser *p, bool is_entry, bool external) {
     if (!scope_open(p)) return false;
     p->registers.count = p->instructions.count = p->locals.count = 0;
     if (!parse_header(p, is_entry)) return false;
-    if (parser_accept(p, ';')) return scope_close(p);
+    if (parser_accept(p, ';') || (!p->failed && at_next_item(p))) return scope_close(p);
     if (!parser_at(p, '{')) return parser_unexpected(p, "';' or '{'");
     if (external)
         return parser_fail(p, p->token.line, "'%.200s' is .extern and has a body",
@@ -220,6 +265,8 @@ bool parser_function(parser *p, bool is_entry, bool external) {
     p->position = NULL;
     p->first_position = p->positions.count;
     p->label_at_end = false;
+    p->header_parameters = p->current->function->n_parameters;
+    if (is_entry && !declare_per_thread(p)) return false;
     if (!parser_load_parameters(p) || !body(p) || !scope_close(p) || !append_return(p))
         return false;
     if (!complete(p, p->current->function)) return false;

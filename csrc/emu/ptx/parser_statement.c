@@ -185,7 +185,8 @@ static bool instruction(parser *p, name *opcode, const token *first) {
     }
     in.opcode = opcode->text;
     in.op = parser_classify(opcode)->opcode;
-    if (!modifiers(p, &in) || !parser_operands(p, &in)) return false;
+    if (!modifiers(p, &in) || !parser_add_defaults(p, &in) || !parser_operands(p, &in))
+        return false;
 
     char *text = parser_alloc(p, (size_t)(p->token.start - first->start) + 1, 1);
     if (!text) return false;
@@ -212,6 +213,9 @@ bool parser_statement(parser *p) {
         if (parser_accept_dot(p, "reg")) return registers(p);
         if (!parser_common_directive(p, &known) || known) return !p->failed;
         bool external = parser_accept_dot(p, "extern");
+        if (p->module->version < 20 && p->current->function->is_entry &&
+            parser_accept_dot(p, "param"))
+            return parser_body_parameter(p);
         if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
         return parser_unexpected(p, "an instruction, a label or a directive of a function's body");
     }

@@ -255,6 +255,16 @@ static bool one_variable(parser *p, ptx_space space, bool external, shape *s) {
     return place_variable(p, v);
 }
 
+/* .tex .u32 name; what .global .texref name; was until PTX 1.5 */
+bool parser_textures(parser *p, bool external) {
+    shape s = {.type = PTX_TEXREF, .align = ptx_type_size[PTX_TEXREF]};
+    if (parser_accept_type(p) == PTX_NO_TYPE) return parser_unexpected(p, "a type such as .u64");
+    do {
+        if (!one_variable(p, PTX_GLOBAL, external, &s)) return false;
+    } while (parser_accept(p, ','));
+    return parser_expect(p, ';');
+}
+
 bool parser_variables(parser *p, ptx_space space, bool external) {
     shape s;
     if (p->depth == 0 && (space == PTX_LOCAL || space == PTX_PARAM))

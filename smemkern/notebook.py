@@ -1,14 +1,14 @@
 """Shared code of the notebooks: tables, and results measured on a GPU.
 
-The results are read from benchmarks/results, which records GPU, driver, date and commit. The
-counters are in the order of validation/exactness/variants.py.
+The results are in measured.json, an extract of the records in benchmarks/results, with GPU, driver,
+date and commit. Needs IPython and matplotlib.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -19,14 +19,11 @@ from typing import Any
 import matplotlib
 from IPython.display import Markdown
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from records import RESULTS, load  # noqa: E402
-
-TIMES, COUNTS = RESULTS / "nvidia-h200.json", RESULTS / "exactness-h200.json"
+TIMES = Path(__file__).with_name("measured.json")
 
 matplotlib.rcParams["figure.dpi"] = 80
 
-COUNTERS = (
+COUNTERS = (  # in the order of validation/exactness/variants.py
     *("shared load wavefronts", "shared store wavefronts", "cp.async wavefronts"),
     *("shared load requests", "shared store requests", "cp.async requests"),
     *("global load sectors", "global store sectors"),
@@ -52,23 +49,25 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Real) and not isinstance(value, Integral):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+        return f"{value:.3g}" if abs(float(value)) < 1000 else f"{value:.0f}"
     return str(value).replace("|", "\\|")
 
 
 @cache
-def _read(file: Path) -> dict[str, Any]:
-    return load(file)
+def _read() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(TIMES.read_text(encoding="utf-8"))
+    return read
 
 
-def results(name: str) -> dict[str, Any]:
-    """The record of times ("nvidia") or of counts ("exactness") on the GPU."""
-    return _read(TIMES if name == "nvidia" else COUNTS)
+def results() -> dict[str, Any]:
+    """What was measured: "gemm" and "transpose", "claims" of the literature beside them, the
+    counts of random requests ("operations") and of the variants' "calls"."""
+    return _read()
 
 
 def source(part: str = "gemm") -> str:
     """GPU, driver, date and commit of a part of the results."""
-    facts = _read(TIMES)[part]
+    facts = results()[part]
     return (
         f"{facts['gpu']}, driver {facts['driver']}, CUDA {facts['toolkit']}, {facts['date']}, "
         f"commit {facts['commit']}"
@@ -77,7 +76,7 @@ def source(part: str = "gemm") -> str:
 
 def _line(part: str, variant: str, shape: Sequence[int], dtype: str, params: Any) -> Any:
     wanted = {"variant": variant, "shape": list(shape), "dtype": dtype, "params": params}
-    for line in _read(TIMES)[part]["lines"]:
+    for line in results()[part]["lines"]:
         if all(line[key] == value for key, value in wanted.items()):
             return line
     raise LookupError(f"not measured: {part} {wanted}")
@@ -101,7 +100,7 @@ def of_copy(variant: str, shape: Sequence[int] = (4096, 4096), **params: int) ->
 
 def counters(call: str) -> dict[str, int]:
     """Nsight Compute's counts of a call, such as "gemm padded float32 128x128x64"."""
-    for line in _read(COUNTS)["variants"]["calls"]:
+    for line in results()["calls"]:
         if line["call"] == call:
             return dict(zip(COUNTERS, line["measured"], strict=False))
     raise LookupError(f"not counted: {call}")

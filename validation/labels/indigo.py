@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from referee_cases import Case, Run
+from labels.cases import Case, Run
 
 FOLDER = "JohnJacobsonIII/HiRace-Artifact-SC24, folder indigo"
 LAUNCHES = {"256x256": (256, 256), "3x64": (3, 64)}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from litmus_program import ALU, BRANCHES, Litmus, NotSupported, Op, State, Step, is_register
+from memory_model.program import ALU, BRANCHES, Litmus, NotSupported, Op, State, Step, is_register
 
 Pairs = set[tuple[int, int]]
 SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -22,10 +22,11 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 class Event:
     thread: int  # -1: an initial write
     block: int
-    kind: str  # R, W, F, B
+    kind: str  # R, W, F, B; A, D: arrival and wait at barrier.cluster
     op: Op
     index: int = -1  # of the operation in its thread
     generation: int = -1  # of a barrier
+    cluster: int = -1
 
     @property
     def strong(self) -> bool:
@@ -98,7 +99,8 @@ class Execution:
     def includes(self, a: int, b: int) -> bool:
         """The scope of a includes the thread of b."""
         x, y = self.events[a], self.events[b]
-        return x.block == y.block or SCOPES.index(x.op.scope or "cta") >= SCOPES.index("gpu")
+        needed = "cta" if x.block == y.block else "cluster" if x.cluster == y.cluster else "gpu"
+        return SCOPES.index(x.op.scope or "cta") >= SCOPES.index(needed)
 
     def is_strong(self, a: int, b: int) -> bool:
         """Morally strong."""
@@ -131,7 +133,25 @@ class Execution:
             and a in reads
             and (events[b].kind == "F" or self.location(a) == self.location(b))
         }
-        return join(join(release, observed), acquire) & self.strong
+        return join(join(release, observed), acquire) & self.strong | self.cluster_barriers()
+
+    def cluster_barriers(self) -> Pairs:
+        """From arrivals at barrier.cluster, or from a fence before a relaxed one, to the waits."""
+        events = self.events
+        arrivals = [k for k in range(self.n) if events[k].kind == "A"]
+        waits = [k for k in range(self.n) if events[k].kind == "D"]
+        phase = {(a, d) for a, d in product(arrivals, waits) if self.same_phase(a, d)}
+        relaxed = {(a, d) for a, d in phase if events[a].op.order == "relaxed"}
+        fences = {
+            (f, d)
+            for f, d in join({(f, a) for f, a in self.po if events[f].kind == "F"}, relaxed)
+            if events[f].releases and self.includes(f, d)
+        }
+        return phase - relaxed | fences
+
+    def same_phase(self, a: int, b: int) -> bool:
+        x, y = self.events[a], self.events[b]
+        return (x.cluster, x.generation) == (y.cluster, y.generation)
 
     # ---- with an order of fence.sc
 
@@ -228,9 +248,19 @@ class Execution:
 # ---- of a sequentially consistent trace
 
 
-def events_of(op: Op, thread: int, block: int, index: int, generation: int) -> list[Event]:
-    kinds = {"ld": "R", "st": "W", "atom": "RW", "red": "RW", "fence": "F", "bar": "B"}
-    return [Event(thread, block, k, op, index, generation) for k in kinds.get(op.kind, "")]
+def events_of(test: Litmus, op: Op, thread: int, index: int, generation: int) -> list[Event]:
+    kinds = {
+        "ld": "R",
+        "st": "W",
+        "atom": "RW",
+        "red": "RW",
+        "fence": "F",
+        "bar": "B",
+        "cluster": "AD",
+    }
+    block = test.threads[thread].block
+    cluster = block // test.cluster
+    return [Event(thread, block, k, op, index, generation, cluster) for k in kinds.get(op.kind, "")]
 
 
 def initial_events(test: Litmus) -> list[Event]:
@@ -242,9 +272,8 @@ def of_trace(test: Litmus, trace: list[Step]) -> Execution:
     events = initial_events(test)
     last = {e.op.location: k for k, e in enumerate(events)}
     rf = {}
-    for step in trace:
-        block = test.threads[step.thread].block
-        for e in events_of(step.op, step.thread, block, step.index, step.generation):
+    for index, step in enumerate(trace):
+        for e in events_of(test, step.op, step.thread, index, step.generation):
             if e.kind == "R":
                 rf[len(events)] = last[e.op.location]
             if e.kind == "W":
@@ -350,12 +379,14 @@ def candidates(
     test: Litmus,
 ) -> Iterator[tuple[Execution, State, dict[int, tuple[int, int]]]]:
     """Executions with their registers' final values, and by event which operation it is."""
+    if test.loops:
+        raise NotSupported("a loop")
     for lines in product(*(list(paths(t.ops)) for t in test.threads)):
         events, name_of = initial_events(test), {}
         for t, line in enumerate(lines):
             for k, op, _ in line:
                 generation = barrier_name(op) if op.kind == "bar" else -1
-                for e in events_of(op, t, test.threads[t].block, k, generation):
+                for e in events_of(test, op, t, k, generation):
                     name_of[len(events)] = (t, k)
                     events.append(e)
         reads = [k for k, e in enumerate(events) if e.kind == "R"]

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import c_mutant_tests
-from c_mutant_build import Tree
+from c_mutant import runner
+from c_mutant.build import Tree
 from sanitized import ROOT
 
 TEST_SECONDS = 40  # a test that takes longer with coverage flags is left out
@@ -160,7 +160,7 @@ def measure(tree: Tree, workers: int) -> None:
         recorder = Recorder(tree, left)
 
         def work(log: int, file: str = file, target: Path = target, r: Recorder = recorder) -> int:
-            options = [*c_mutant_tests.OPTIONS, f"--basetemp={tree.folder / 'scratch'}", file]
+            options = [*runner.OPTIONS, f"--basetemp={tree.folder / 'scratch'}", file]
             pytest.main(options, [r])
             np.savez_compressed(
                 target,
@@ -172,7 +172,7 @@ def measure(tree: Tree, workers: int) -> None:
             )
             return 0
 
-        status, _, took = c_mutant_tests.forked(
+        status, _, took = runner.forked(
             tree.path, work, tree.folder / "output", lambda _: FILE_SECONDS
         )
         said = "ended early" if status else f"{len(np.load(target)['names'])} tests"

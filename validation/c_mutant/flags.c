@@ -1,5 +1,5 @@
 /* Which basic blocks have run: the callbacks of clang's -fsanitize-coverage=inline-bool-flag,pc-table, for
- * c_mutant_reach.py. A process that a test starts leaves its flags in the folder that C_MUTANT_FLAGS
+ * c_mutant/reach.py. A process that a test starts leaves its flags in the folder that C_MUTANT_FLAGS
  * names. */
 #include <stdint.h>
 #include <stdio.h>

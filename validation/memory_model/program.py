@@ -22,8 +22,10 @@ class NotSupported(Exception):
 class Op:
     """An instruction. `args`: registers, constants, and at most one location."""
 
-    kind: str  # ld, st, atom, red, fence, bar, alu, branch, label
-    what: str = ""  # of an atom, an alu operation, a branch, or a barrier: sync or arrive
+    # ld, st, atom, red, fence, bar, alu, branch, label; cluster: barrier.cluster, arrive and wait
+    kind: str
+    # of an atom, an alu operation, a branch; of a barrier: sync or arrive; "surface"
+    what: str = ""
     order: str = ""
     scope: str = ""
     location: str = ""
@@ -47,11 +49,18 @@ class Litmus:
     threads: list[Thread]
     quantifier: str  # exists, ~exists, forall
     condition: str
+    cluster: int = 1  # blocks per cluster: block b is in cluster b // cluster
 
     @cached_property
     def locations(self) -> list[str]:
         used = {op.location for t in self.threads for op in t.ops if op.location}
         return sorted(used | {name for name in self.initial if ":" not in name})
+
+    @property
+    def blocks(self) -> list[int]:
+        """All blocks of clusters that have threads."""
+        clusters = sorted({t.block // self.cluster for t in self.threads})
+        return [c * self.cluster + k for c in clusters for k in range(self.cluster)]
 
     def holds(self, state: State, condition: str | None = None) -> bool:
         return evaluate(condition or self.condition, state)
@@ -207,6 +216,9 @@ def read(text: str, name: str) -> Litmus:
     return Litmus(name, initial, threads, "".join(quantifier.split()), " ".join(condition.split()))
 
 
+BARRIERS = ("bar", "cluster")
+
+
 # ---- steps: a sequentially consistent execution
 
 
@@ -261,7 +273,8 @@ class Machine:
     def step(self, t: int) -> None:
         """Runs the thread's next operation."""
         op = self.test.threads[t].ops[self.at[t]]
-        self.trace.append(Step(t, self.at[t], op, self.generation if op.kind == "bar" else -1))
+        generation = self.generation if op.kind in BARRIERS else -1
+        self.trace.append(Step(t, self.at[t], op, generation))
         self.at[t] += 1
         getattr(self, f"run_{op.kind}")(t, op)
 
@@ -300,18 +313,29 @@ class Machine:
             self.at[t] = next(k for k, o in enumerate(ops) if o == Op("label", op.args[-1]))
 
     def run_bar(self, t: int, op: Op) -> None:
-        block, number = self.test.threads[t].block, barrier_id(self, t, op)
-        arrived = self.arrived.setdefault((block, number), [])
+        block = self.test.threads[t].block
+        n = quorum(self.test, block, op)
+        self.arrive(t, (block, barrier_id(self, t, op)), n, op.what == "sync")
+
+    def run_cluster(self, t: int, op: Op) -> None:
+        size = self.test.cluster
+        cluster = self.test.threads[t].block // size
+        n = sum(other.block // size == cluster for other in self.test.threads)
+        self.arrive(t, (cluster, "cluster"), n, True)
+
+    def arrive(self, t: int, barrier: tuple[int, str], n: int, waits: bool) -> None:
+        """The trace's last step arrives at a barrier that n threads complete."""
+        arrived = self.arrived.setdefault(barrier, [])
         arrived.append(len(self.trace) - 1)
-        if op.what == "sync":
-            self.waits[t] = (block, number)
-        if len(arrived) < quorum(self.test, block, op):
+        if waits:
+            self.waits[t] = barrier
+        if len(arrived) < n:
             return
         for k in arrived:
             self.trace[k] = replace(self.trace[k], generation=self.generation)
         self.generation += 1
-        del self.arrived[block, number]
-        self.waits = {u: w for u, w in self.waits.items() if w != (block, number)}
+        del self.arrived[barrier]
+        self.waits = {u: w for u, w in self.waits.items() if w != barrier}
 
 
 def barrier_id(machine: Machine, t: int, op: Op) -> str:
@@ -327,8 +351,8 @@ def quorum(test: Litmus, block: int, op: Op) -> int:
     return sum(any(o.kind == "bar" and o.args == op.args for o in t.ops) for t in mine)
 
 
-def outcomes(test: Litmus, limit: int = 200_000) -> Iterator[State]:
-    """The final states of all sequentially consistent executions."""
+def ends(test: Litmus, limit: int = 200_000) -> Iterator[Machine]:
+    """A sequentially consistent execution to every final state."""
     todo, seen = [Machine(test)], set()
     while todo:
         machine = todo.pop()
@@ -338,11 +362,16 @@ def outcomes(test: Litmus, limit: int = 200_000) -> Iterator[State]:
         if len(seen) > limit:
             raise NotSupported("too many states")
         if machine.done() and not machine.waits:
-            yield machine.state
+            yield machine
         for t in machine.runnable():
             after = machine.copy()
             after.step(t)
             todo.append(after)
+
+
+def outcomes(test: Litmus, limit: int = 200_000) -> Iterator[State]:
+    """The final states of all sequentially consistent executions."""
+    return (machine.state for machine in ends(test, limit))
 
 
 # ---- a kernel that runs one interleaving
@@ -356,6 +385,7 @@ DELAY = """
     @%p bra {label};"""
 TURN = 4096
 SLOT = 4 * TURN
+OUT = "registers_of_threads"  # a parameter's name that is no location's
 
 
 def operand(text: str) -> str:
@@ -371,6 +401,10 @@ def write_op(op: Op, t: int, test: Litmus) -> str:
     where = f"[%a_{op.location}]"
     if op.kind == "fence":
         return f"fence.{op.order}.{op.scope};"
+    if op.what == "surface" and op.kind == "ld":
+        return f"suld.b.1d.b32.trap {{%{op.args[0]}}}, [s_{op.location}, {{%zero}}];"
+    if op.what == "surface":
+        return f"sust.b.1d.b32.trap [s_{op.location}, {{%zero}}], {{%n}};"
     if op.kind == "ld":
         return f"ld.{sem(op)}.global.u32 %{op.args[0]}, {where};"
     if op.kind == "st":
@@ -385,56 +419,50 @@ def write_op(op: Op, t: int, test: Litmus) -> str:
     if op.kind == "alu":
         opcode = {"mul": "mul.lo.u32", "add": "add.u32", "sub": "sub.u32"}[op.what]
         return f"{opcode} %{op.args[0]}, {', '.join(operand(v) for v in op.args[1:])};"
-    if op.kind == "branch":
-        test_of = {"beq": "eq", "bne": "ne", "bge": "ge", "ble": "le", "bgt": "gt", "blt": "lt"}
-        a, b, label = op.args
-        return (
-            f"mov.u32 %n, {operand(a)};\n    setp.{test_of[op.what]}.u32 %p, %n, {operand(b)};\n"
-            f"    @%p bra T{t}_{label};"
-        )
-    if op.kind == "bar":
-        number = operand(op.args[1 if len(op.args) > 1 else 0])
-        count = 32 * quorum(test, test.threads[t].block, op)
-        return f"bar.{op.what} {number}, {count};"
-    return f"T{t}_{op.what}:"
+    if op.kind == "cluster":
+        return f"barrier.cluster.arrive.{op.order};\n    barrier.cluster.wait.acquire;"
+    number = operand(op.args[1 if len(op.args) > 1 else 0])
+    count = 32 * quorum(test, test.threads[t].block, op)
+    return f"bar.{op.what} {number}, {count};"
 
 
-def write_column(test: Litmus, t: int, slots: dict[tuple[int, int], int]) -> list[str]:
-    """One thread's instructions, each delayed to its slot; all lanes of a warp run its barriers."""
+def write_column(test: Litmus, t: int, slots: list[tuple[Step, int, int]]) -> list[str]:
+    """One thread's instructions, in the order in which it runs them: each delayed to its slot, and
+    without branches, which the trace has decided. All lanes of a warp run its barriers."""
     lines, now = [], 0
     for name, value in test.initial.items():
         if name.startswith(f"P{t}:"):
             lines.append(f"    mov.u32 %{name.partition(':')[2]}, {value};")
-    for k, op in enumerate(test.threads[t].ops):
-        slot = slots.get((t, k))
-        if slot is not None and slot > now and op.kind != "label":
-            count = (slot - now) * SLOT // 3
-            lines.append(DELAY.format(count=count, label=f"D{t}_{k}"))
-            now = slot
-        if op.kind == "bar":
-            now = max([now, *(slots.get((-t - 1, k), now),)])
-        guard = "" if op.kind in ("bar", "label", "alu", "branch") else "@%one "
-        text = write_op(op, t, test)
-        lines.append(text if op.kind == "label" else f"    {guard}{text}")
+    for k, (step, slot, completed) in enumerate(slots):
+        if step.thread != t or step.op.kind in ("branch", "label"):
+            continue
+        if slot > now:
+            lines.append(DELAY.format(count=(slot - now) * SLOT // 3, label=f"D{t}_{k}"))
+        now = max(slot, completed)
+        if step.op.what == "surface" and step.op.kind == "st":
+            lines.append(f"    mov.u32 %n, {operand(step.op.args[0])};")
+        guard = "" if step.op.kind in (*BARRIERS, "alu") else "@%one "
+        lines.append(f"    {guard}{write_op(step.op, t, test)}")
     return lines
 
 
-def slots_of(test: Litmus, trace: list[Step]) -> dict[tuple[int, int], int]:
-    """When each operation runs in its block: (thread, index); and when a barrier that it waits at
-    completes: (-thread - 1, index)."""
-    slots: dict[tuple[int, int], int] = {}
-    completed: dict[int, int] = {}
+def slots_of(
+    test: Litmus, trace: list[Step], group_of: dict[int, int]
+) -> list[tuple[Step, int, int]]:
+    """The steps, with the time of each among its group of blocks, and that at which a barrier that
+    it waits at completes (else 0)."""
     times: dict[int, int] = {}
+    slots = []
     for step in trace:
-        block = test.threads[step.thread].block
-        slot = times[block] = times.get(block, 0) + 1
-        slots[step.thread, step.index] = slot
-        if step.op.kind == "bar":
-            completed[step.generation] = slot
-    for step in trace:
-        if step.op.kind == "bar" and step.op.what == "sync":
-            slots[-step.thread - 1, step.index] = completed[step.generation]
-    return slots
+        group = group_of[test.threads[step.thread].block]
+        times[group] = times.get(group, 0) + 1
+        slots.append((step, times[group]))
+    completed = {step.generation: slot for step, slot in slots if step.op.kind in BARRIERS}
+    waits = [step.op.what == "sync" or step.op.kind == "cluster" for step in trace]
+    return [
+        (step, slot, completed[step.generation] if wait else 0)
+        for (step, slot), wait in zip(slots, waits, strict=True)
+    ]
 
 
 def registers(test: Litmus) -> list[list[str]]:
@@ -446,29 +474,41 @@ def registers(test: Litmus) -> list[list[str]]:
     return names
 
 
-def kernel(test: Litmus, blocks: list[int], trace: list[Step], one_by_one: bool) -> str:
+def surfaces(test: Litmus) -> list[str]:
+    """The locations that some operation accesses as a surface."""
+    return sorted({o.location for t in test.threads for o in t.ops if o.what == "surface"})
+
+
+def kernel(
+    test: Litmus, blocks: list[int], trace: list[Step], one_by_one: bool, together: bool = False
+) -> str:
     """PTX whose block k runs the threads of the test's block blocks[k], one per warp, interleaved
     as in the trace. The last parameter is an array of the registers' final values. one_by_one: a
-    fence that no thread runs makes the emulator run blocks one after the other."""
-    parameters = [f".param .u64 p_{name}" for name in [*test.locations, "out"]]
+    fence that no thread runs makes the emulator run clusters one after the other. together: for a
+    cooperative launch, whose blocks run in turns."""
+    parameters = [f".param .u64 p_{name}" for name in [*test.locations, OUT]]
+    cluster = f" .explicitcluster .reqnctapercluster {test.cluster}" if test.cluster > 1 else ""
     lines = [
         ".version 8.3\n.target sm_90\n.address_size 64",
-        f".visible .entry k({', '.join(parameters)})\n{{",
-        "    .reg .pred %p, %one;\n    .reg .u32 %n, %warp, %block, %lane;\n    .reg .u64 %a_out;",
+        *(f".global .surfref s_{name};" for name in surfaces(test)),
+        f".visible .entry k({', '.join(parameters)}){cluster}\n{{",
+        "    .reg .pred %p, %one;\n    .reg .u32 %n, %warp, %block, %lane, %zero;",
+        f"    .reg .u64 %a_{OUT};\n    mov.u32 %zero, 0;",
     ]
     everything = sorted({r for names in registers(test) for r in names})
     lines += [f"    .reg .u32 %{r};\n    mov.u32 %{r}, 0;" for r in everything]
-    for name in [*test.locations, "out"]:
-        if name != "out":
+    for name in [*test.locations, OUT]:
+        if name != OUT:
             lines.append(f"    .reg .u64 %a_{name};")
         lines.append(f"    ld.param.u64 %a_{name}, [p_{name}];")
     lines += [
         "    mov.u32 %warp, %tid.x;\n    and.b32 %lane, %warp, 31;\n    shr.u32 %warp, %warp, 5;",
         "    mov.u32 %block, %ctaid.x;\n    setp.eq.u32 %one, %lane, 0;",
     ]
-    if not any(op.kind == "bar" for thread in test.threads for op in thread.ops):
+    if not any(op.kind in BARRIERS for thread in test.threads for op in thread.ops):
         lines.append("    @!%one ret;")
-    slots, n_warps = slots_of(test, trace), dict.fromkeys(blocks, 0)
+    groups = {b: 0 if together else b // test.cluster for b in blocks}
+    slots, n_warps = slots_of(test, trace, groups), dict.fromkeys(blocks, 0)
     out = 0
     for t, thread in enumerate(test.threads):
         warp = n_warps[thread.block]
@@ -479,7 +519,7 @@ def kernel(test: Litmus, blocks: list[int], trace: list[Step], one_by_one: bool)
         ]
         lines += write_column(test, t, slots)
         for name in registers(test)[t]:
-            lines.append(f"    @%one st.global.u32 [%a_out+{4 * out}], %{name};")
+            lines.append(f"    @%one st.global.u32 [%a_{OUT}+{4 * out}], %{name};")
             out += 1
         lines.append(f"    ret;\nEND_{t}:")
     lines.append("    ret;")

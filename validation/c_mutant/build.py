@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy
 
-from c_mutant_sites import Site, mutate
+from c_mutant.sites import Site, mutate
 from sanitized import KINDS, ROOT, copied
 
 FLAGS = ["-std=gnu17", "-w", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden"]
@@ -117,7 +117,7 @@ class Tree:
         """Builds with a coverage flag per basic block."""
         self.compile_all("flagged", "clang", FLAGGED, workers)
         flags = self.folder / "flagged" / "flags.o"
-        source = str(ROOT / "benchmarks" / "c_mutant_flags.c")
+        source = str(ROOT / "validation" / "c_mutant" / "flags.c")
         self.compile(source, flags, "clang", ["-O1"])
         self.link([self.object_of("flagged", s) for s in self.sources()], str(flags))
 

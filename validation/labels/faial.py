@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-import referee_reasons
 import smemkern
-from referee_cases import Case, Run
-from referee_formula import value_of
+from labels import reasons
+from labels.cases import Case, Run
+from labels.formula import value_of
 
 FOLDER = "elliotsayes/faial, folder examples"
 ELEMENTS = 65536  # of each array
@@ -149,7 +149,7 @@ def extra(folder: Path) -> dict[str, Any]:
             joined = options.replace('"', "").replace(";", " ")
             row = _cost(folder / "bc" / name, joined, cost, kind)
             if row["counted"] != row["expected"]:
-                row["reason"] = referee_reasons.of_cost(name, row["expected"], row["counted"])
+                row["reason"] = reasons.of_cost(name, row["expected"], row["counted"])
             rows.append(row)
     return {"costs": rows}
 
