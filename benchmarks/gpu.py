@@ -325,7 +325,7 @@ def main() -> int:
     )
     parser.add_argument(
         "--pytest",
-        default="-o addopts=-ra -q --benchmark-disable --durations=5",  # one GPU: one process
+        default="-o addopts=-ra -q --all --benchmark-disable --durations=5",  # one GPU: one process
         help="arguments for the tests",
     )
     options = parser.parse_args()

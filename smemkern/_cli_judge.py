@@ -63,7 +63,7 @@ def _add_launch(group: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="SPEC",
-        help="f32[n]=random: input; f32[n]: output; i32=n; other contents as in check",
+        help="f32[n]=random, i32[n]=random(0,m): inputs; f32[n]: output; i32=n; as in check",
     )
     group.add_argument("--kernel", metavar="NAME", help="the candidate (default: the only kernel)")
     group.add_argument("--shared-bytes", default="0", metavar="N", help="dynamic shared memory (0)")

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,10 @@ class Problem(NamedTuple):
     expected: float | int | None = None
     found: float | int | None = None
     hazard: Hazard | None = None
+
+    def as_wrong(self) -> Problem:
+        """The same problem as a wrong result."""
+        return self._replace(verdict=WRONG, rule="wrong-result")
 
     @property
     def inputs(self) -> str:
@@ -179,13 +184,13 @@ def judge(
 
     Parameters
     ----------
-    reference : Kernel, path of a .cu or .ptx file, or function
+    reference : Kernel, path of a .cu or .ptx file, text of one, or function
         A function takes the arguments of the kernel as NumPy arrays and numbers. It writes the
         outputs, or returns them; it may compute in float64.
-    candidate : Kernel, or path of a .cu or .ptx file
+    candidate : Kernel, path of a .cu or .ptx file, or text of one
     args : sequence
-        Text as on the command line, with sizes: "f32[n,n]=random" is an input, "f32[n]" an output,
-        "i32=n" a number. Arrays and numbers stay as they are.
+        Text as on the command line, with sizes: "f32[n,n]=random" and "i32[n]=random(0,n)" are
+        inputs, "f32[n]" an output, "i32=n" a number. Arrays and numbers stay as they are.
     grid, block : int, tuple, or text
         Text may be an expression of sizes: "cdiv(n, 256), 2".
     sizes : dict of str to int
@@ -268,7 +273,14 @@ def judge(
 
 
 def _kernel(given: Source, name: str | None, options: Sequence[str]) -> _core.Kernel:
-    return given if isinstance(given, _core.Kernel) else compiled(Path(given), name, options)
+    if isinstance(given, _core.Kernel):
+        return given
+    if not isinstance(given, str) or "{" not in given:
+        return compiled(Path(given), name, options)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.ptx" if given.lstrip().startswith(".version") else "kernel.cu")
+        file.write_text(given, encoding="utf-8")
+        return compiled(file, name, options)
 
 
 # ---- comparison
@@ -416,11 +428,15 @@ class _Bench:
         )
         if number == 0:
             self._remember(expected, found)
-        yield from _failures(case, found)
+        failures = list(_failures(case, found))
+        yield from failures
         if not any(run.failure for run in found):
             scale = _scale([one for one in given if isinstance(one, np.ndarray)])
             moved = self._moved(case, poisons[0], outputs)
-            yield from self._differences(case, (expected, found), poisons, moved, scale)
+            different = self._differences(case, (expected, found), poisons, moved, scale)
+            # Two runs of a racy kernel differ without reading unwritten memory.
+            racy = any(one.verdict == RACY for one in failures)
+            yield from (one.as_wrong() if racy else one for one in different)
 
     def _poisoned(self, given: Sequence[Any], outputs: Sequence[bool], nans: bool) -> list[Any]:
         """The arguments, with random bits in the outputs that no candidate can know."""
@@ -570,8 +586,8 @@ class Compared(NamedTuple):
             message = f"{where} is never written; expected {wanted!r}"
         elif tolerance.wrong(self.one, self.other, slack)[place]:
             verdict = UNWRITTEN
-            message = f"{where} depends on what its memory held before the call: {value!r}; "
-            message += f"expected {wanted!r}"
+            message = f"{where} differs between two runs on different contents of the outputs: "
+            message += f"{value!r}; expected {wanted!r}"
         else:
             message = f"{where} is {value!r}; expected {wanted!r}"
         many = int(wrong.sum())

@@ -1,8 +1,8 @@
 """The cases of a judge: sizes, contents of arrays, arrays that are one.
 
 Arguments are described as on the command line (_argspec.py), with expressions of sizes:
-`f32[n,2*n]=random`, `i32=n`. An array without a content is an output. Arrays with =random get the
-contents of PATTERNS; other contents stay as they are.
+`f32[n,2*n]=random`, `i32[n]=random(0,2*n)`, `i32=n`. An array without a
+content is an output. Arrays with =random get the contents of PATTERNS; others stay as they are.
 """
 
 from __future__ import annotations
@@ -121,12 +121,17 @@ class Template(NamedTuple):
     given: Any  # text, or a value that stays as it is
     is_output: bool = False
     is_random: bool = False
+    bounds: tuple[str, str] | None = None  # expressions: random numbers from one below the other
 
     def make(self, sizes: Sizes, rng: np.random.Generator) -> Any:
         """The argument for these sizes: random contents, or zeros for an output."""
         if not isinstance(self.given, str):
             return self.given.copy() if isinstance(self.given, np.ndarray) else self.given
-        return _argspec.argument(_substituted(self.given, sizes), rng)
+        made = _argspec.argument(_substituted(self.given, sizes), rng)
+        if self.bounds and isinstance(made, np.ndarray):
+            low, high = (evaluate(text, sizes) for text in self.bounds)
+            _fill_between(made, low, high, rng)
+        return made
 
 
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?P<fill>=.+)?", re.ASCII)
@@ -139,7 +144,27 @@ def template(given: Any) -> Template:
         return Template(given)
     array = _ARRAY.fullmatch(given)
     fill = array["fill"] if array else ""
+    if array and fill and (inside := re.fullmatch(r"=random\((.*)\)", fill)):
+        bounds = _parts(inside[1])
+        if len(bounds) != 2:
+            raise ValueError(f"argument {given!r}: expected two bounds, as in random(0, n)")
+        plain = f"{array['type']}[{array['shape']}]"
+        return Template(plain, bounds=(bounds[0], bounds[1]))
     return Template(given, bool(array) and fill is None, fill == "=random")
+
+
+def _fill_between(array: Array, low: int, high: int, rng: np.random.Generator) -> None:
+    """Random numbers from low below high; of integers, both ends are among them."""
+    if array.dtype.kind == "f":
+        array[...] = rng.uniform(low, high, array.shape)
+        return
+    info = np.iinfo(array.dtype)
+    if not info.min <= low < high <= info.max + 1:
+        raise ValueError(f"random({low}, {high}) is no range of {array.dtype}")
+    array[...] = rng.integers(low, high, array.shape)
+    flat = array.reshape(-1)
+    places = rng.permutation(flat.size)[:2]
+    flat[places] = [low, high - 1][: places.size]
 
 
 def _substituted(text: str, sizes: Sizes) -> str:

@@ -84,6 +84,10 @@ def test_the_verdict_of_the_page(nvrtc, monkeypatch, tmp_path, command):
     numbers = re.compile(r" *\d+(\.\d+)?")  # of other versions of NumPy and NVRTC
     assert numbers.sub("N", command.out).strip() == numbers.sub("N", shown).strip()
     assert command.run(line, "--values", "random,zeros") == 0
+    names = {"smemkern": smemkern, "reference": Path("relu.cu").read_text()}
+    names["candidate"] = Path("fast.cu").read_text()
+    exec(re.search(r"```python\n(.*?)```", text, re.S)[1], names)
+    assert names["found"].verdict == "wrong"
 
 
 def anchors(page):

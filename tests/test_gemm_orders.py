@@ -10,7 +10,7 @@ from checks import assert_gemm, random_matrix
 from rows import parameter_sets
 
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
-SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of rows by mma.sync
+SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # of rows by mma.sync
 OTHER = {  # of rows by FFMAs
     "sliced_k": {"block_m": 64, "thread_m": 8, "slices": 2},
     "small_k": {"block_m": 128, "thread_n": 1},

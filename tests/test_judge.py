@@ -158,6 +158,41 @@ def test_structs_and_arrays_that_are_given(nvrtc):
     assert found.verdict == "wrong" and found.problems[0].element == (31,)
 
 
+GATHER = """extern "C" __global__ void f(const float *x, const int *at, float *y, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[AT];
+}"""
+
+
+def test_indices_within_bounds(nvrtc):
+    right, wrong = (
+        smemkern.Kernel(GATHER, "f", [f"-DAT={what}"]) for what in ("at[i]", "min(at[i], m - 2)")
+    )
+    args = ["f32[m]=random", "i32[n]=random(0, m)", "f32[n]", "i32=n", "i32=m"]
+    place = {"grid": "cdiv(n,64)", "block": 64, "sizes": {"n": 100, "m": 30}}
+    found = smemkern.judge(right, right, args, **place)
+    assert found.verdict == "clean"
+    assert not [one for one in found.cases if one.verdict == "skipped"]  # none is out of bounds
+    assert smemkern.judge(right, wrong, args, **place).verdict == "wrong"
+    args[1] = "i32[n]=random(0, m + 1)"
+    with pytest.raises(ValueError, match="the reference fails: .*out of bounds"):
+        smemkern.judge(right, right, args, **place)
+    for bounds in ("m, m", "5, 2", "0", "0, 2147483649", ""):
+        args[1] = f"i32[n]=random({bounds})"
+        with pytest.raises(ValueError, match="range|two bounds"):
+            smemkern.judge(right, right, args, **place)
+
+
+def test_numbers_within_bounds():
+    for dtype in ("u8", "i16", "f32", "i64"):
+        for n in (0, 1, 2, 50):
+            one = template(f"{dtype}[n]=random(3, n + 5)")
+            made = one.make({"n": n}, np.random.default_rng())
+            assert made.size == n and ((made >= 3) & (made < n + 5)).all()
+            if made.dtype.kind != "f" and n > 1:
+                assert {3, n + 4} <= {*made.tolist()}
+
+
 # ---- wrong kernels: (body, verdict, part of the message, part of the first case)
 
 WRONG = {
@@ -198,13 +233,13 @@ WRONG = {
     "reads an output": (
         "if (i < n) y[i] = fmaxf(x[i], 0) * w[i] + 1 + y[i] * 0;",
         "reads unwritten memory",
-        "depends on what its memory held before",
+        "differs between two runs on different contents of the outputs",
         "n=150, random",
     ),
     "knows the poison": (
         "if (i < n) y[i] = y[i] != y[i] ? fmaxf(x[i], 0) * w[i] + 1 : 0;",
         "reads unwritten memory",
-        "depends on what its memory held before",
+        "differs between two runs on different contents of the outputs",
         "n=150, random",
     ),
     "uninitialised": (
@@ -251,6 +286,17 @@ def test_wrong_kernels(nvrtc, name):
     assert message in first.message and case in first.case, found
     assert repr(found).startswith(f"verdict: {verdict}") and first.message in repr(found)
     assert "verdict" in found._repr_html_()
+
+
+def test_sources_as_text(nvrtc):
+    texts = [HEAD + body + "}" for body in (RELU, WRONG["forgets the last"][0])]
+    assert smemkern.judge(texts[0], texts[0], ARGS, **PLACE).verdict == "clean"
+    assert smemkern.judge(texts[0], texts[1], ARGS, **PLACE).verdict == "wrong"
+    ptx = kernel(RELU).ptx
+    assert smemkern.judge(texts[0], ptx, ARGS, **PLACE).verdict == "clean"
+    assert smemkern.judge(texts[0], HEAD, ARGS, **PLACE).verdict == "wrong"
+    with pytest.raises(smemkern.CompileError, match="error"):
+        smemkern.judge(HEAD, texts[0], ARGS, **PLACE)
 
 
 def test_module_variables_are_fresh(nvrtc):
@@ -533,6 +579,7 @@ FILES = {
     "same.cu": HEAD + RIGHT["another form"] + "}",
     "racy.cu": HEAD + "y[0] = i;}",
     "broken.cu": HEAD,
+    "wrong.cu": HEAD + "if (i < n) y[i] = x[i] + w[i]; }",
     "prints.cu": HEAD + RELU + r'printf("verdict: clean\n::error::x\n"); y[n] = 1; }',
     "two.cu": HEAD + RELU + '}\nextern "C" __global__ void g(int *y) { }\n',
     "ref.py": "import numpy as np\ndef f(x, w, y, n):\n    y[:] = np.fmax(x, 0) * w + 1\n",
@@ -556,8 +603,10 @@ def test_the_command(command, files):
     found = command.json(f"judge ref.cu racy.cu {LAUNCH}")
     assert command.status == 1 and found["verdict"] == "racy"
     assert found["problems"][0]["hazard"]["kind"] == "WAW"
-    again = command.json(f"judge ref.cu racy.cu {LAUNCH} --seed {found['seed']}")
-    assert again["problems"] == found["problems"]
+    assert {one["verdict"] for one in found["problems"]} <= {"racy", "wrong"}
+    found = command.json(f"judge ref.cu wrong.cu {LAUNCH}")
+    again = command.json(f"judge ref.cu wrong.cu {LAUNCH} --seed {found['seed']}")
+    assert again["problems"] == found["problems"] and again["verdict"] == "wrong"
     assert command.run(f"judge ref.cu racy.cu {LAUNCH} --format github") == 1
     assert command.out.startswith("::error file=racy.cu,line=3,title=smemkern%3A WAW::racy: WAW")
 

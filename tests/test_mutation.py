@@ -54,7 +54,9 @@ def test_each_removal_is_reported(tmp_path):
     assert noted and all(m["text"].startswith("fence.mbarrier_init") for m in noted)
     assert all(m["kinds"].keys() == {"proxy-init"} for m in noted)
     missed = [m for m in record["mutants"] if m["verdict"] not in ("reported", "noted")]
-    assert {m["source"].split(":")[0] for m in missed} == {"sm_30_intrinsics.hpp"}
+    # nvcc's header of __syncwarp; NVRTC's PTX names the line that calls it
+    sources = {m["source"].split(":")[0] for m in missed}
+    assert sources in ({"sm_30_intrinsics.hpp"}, {"mma_words.cuh"})
     assert {(m["verdict"], m["text"]) for m in missed} == {("harmless", "bar.warp.sync \t-1;")}
     assert len(missed) == 4  # the warp's last __syncwarp, of mma_tf32x3's four kernels
     counts = {kind: sum(c.values()) for kind, c in record["figures"].items()}

@@ -55,8 +55,15 @@ def mistakes() -> str:
         try:
             mistake.run()
         except smemkern.HazardError as error:
-            parts.append(f"**{mistake.name}**: {mistake.summary}\n\n```\n{error}\n```")
+            message = with_registers_counted(str(error))
+            parts.append(f"**{mistake.name}**: {mistake.summary}\n\n```\n{message}\n```")
     return "\n\n".join(parts)
+
+
+def with_registers_counted(message: str) -> str:
+    """With %r1, %r2, ... in their order; nvcc and NVRTC give other numbers."""
+    names: dict[str, str] = {}
+    return re.sub(r"%r\d+", lambda m: names.setdefault(m[0], f"%r{len(names) + 1}"), message)
 
 
 def mutation() -> str:

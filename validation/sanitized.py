@@ -124,7 +124,7 @@ def environment(folder: Path, kind: str, reports: Path) -> dict[str, str]:
 def command_of(kind: str, reports: Path, given: list[str]) -> list[str]:
     if kind == "address":
         left_out = [f"--deselect={name}" for name in LEFT_OUT]
-        return ["-m", "pytest", "-q", "-p", "no:cacheprovider", *left_out, *given]
+        return ["-m", "pytest", "-q", "--all", "-p", "no:cacheprovider", *left_out, *given]
     if kind == "leaks":
         return ["validation/leaks.py", *given]
     if kind == "driver":

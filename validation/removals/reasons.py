@@ -134,8 +134,9 @@ REASONS = [
         UNROLLED,
     ),
     ("choice selp", r"gemm_pipelined|probe_(copy|pipeline)_async", r"COPY_ASYNC_", TWICE),
-    ("barrier bar.warp.sync", r"sm_30_intrinsics", "", WARP_READS, WGMMA),
-    ("barrier bar.warp.sync", r"sm_30_intrinsics", "", LAST_ROWS),
+    # __syncwarp, which is in that header of nvcc's and has its own line in NVRTC's PTX.
+    ("barrier bar.warp.sync", r"sm_30_intrinsics|wgmma_gemm", "", WARP_READS, WGMMA),
+    ("barrier bar.warp.sync", r"sm_30_intrinsics|mma_words", "", LAST_ROWS),
     ("bounds", r"gemm_simt", r"for \(long long left", ZEROS),
     ("bounds", r"simt_tiles", r"LOAD_(VECTOR|WORDS)_IF", PAST_K),
     ("term", r"common", r"aligned && valid|i >= first && i < valid", TWICE_MADE, "simt"),

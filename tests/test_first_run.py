@@ -1,0 +1,72 @@
+"""Plain pytest runs two cases of each test; whoever says what to run gets all of it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import first_run
+
+HERE = Path(__file__).parent
+
+CASES = """
+import pytest
+
+@pytest.mark.parametrize("n", range(5))
+def test_many(n):
+    assert n in (0, 3)
+
+@pytest.mark.parametrize("n", range(2))
+def test_two(n):
+    pass
+
+def test_one():
+    pass
+"""
+OPTIONS = "[tool.pytest.ini_options]\ntestpaths = ['tests']\naddopts = ['-ra']\n"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """run(*arguments): how many tests passed and failed, of a project with this conftest.py."""
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tmp_path / "pyproject.toml").write_text(OPTIONS)
+    (tests / "conftest.py").write_text((HERE / "conftest.py").read_text())
+    for name in ("test_a", "test_b"):
+        (tests / f"{name}.py").write_text(CASES)
+
+    def run_one(*arguments):
+        path = f"import sys; sys.path[:0] = [{str(HERE)!r}]; import pytest; sys.exit(pytest.main())"
+        command = [sys.executable, "-c", path, *arguments, "-p", "no:cacheprovider"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        words = done.stdout.splitlines()[-1].replace(",", "").split()
+        found = {words[i + 1]: int(words[i]) for i in range(len(words) - 1) if words[i].isdigit()}
+        assert (first_run.SUMMARY in done.stdout) == ("failed" not in found)
+        return found.get("passed", 0), found.get("failed", 0)
+
+    return run_one
+
+
+ALL = (10, 6)
+
+
+def test_two_cases_of_each(run):
+    assert run() == (10, 0)  # of two files: 0 and 3, both, the one
+
+
+@pytest.mark.parametrize("arguments", [["--all"], ["tests"], ["-k", "test"]], ids=" ".join)
+def test_all_of_what_is_asked_for(run, arguments):
+    passed, failed = run(*arguments)
+    assert (passed, failed) == ALL
+
+
+def test_a_file(run):
+    assert run("tests/test_a.py") == (5, 3)
+
+
+@pytest.mark.parametrize(("arguments", "counts"), [([], (10, 0)), (["--all"], ALL)], ids=str)
+def test_workers_are_told(run, arguments, counts):
+    pytest.importorskip("xdist")
+    assert run(*arguments, "-n", "2") == counts
