@@ -35,14 +35,18 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     __tracebackhide__ = True
     name = _adapters.take_name(options)
     compiler = options.pop("options", ())
+    grid, block, rest = _adapters.split("the text of a kernel", args)
+    given = (grid, block, *map(_adapters.host_array, rest))
+    if isinstance(what, os.PathLike) or _adapters.is_file_name(what):  # its includes are found
+        kernel = _core.Kernel(os.fspath(what), name, tuple(compiler))
+        return _adapters.plain(kernel, given, options)
     texts = list(map(_text, what if isinstance(what, list | tuple) else [what]))
     if all(map(_adapters.is_ptx, texts)) and len(texts) > 1:
         text = _ptx_link.link(texts)
     else:
         text = "\n".join(texts)
     kernel = _kernel(text, name, tuple(compiler))
-    grid, block, rest = _adapters.split("the text of a kernel", args)
-    call = _adapters.plain(kernel, (grid, block, *map(_adapters.host_array, rest)), options)
+    call = _adapters.plain(kernel, given, options)
     if _adapters.is_ptx(text):
         return call._replace(sources=_adapters.python_sources(text))
     return call._replace(sources={"kernel.cu": text})

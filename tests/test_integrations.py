@@ -467,7 +467,9 @@ def test_text(nvrtc, random, tmp_path):
     np.testing.assert_array_equal(x, want)
     (file := tmp_path / "mine.cu").write_text(SOURCE, encoding="utf-8")
     ptx = smemkern.Kernel(SOURCE, "reverse").ptx
-    for text in (SOURCE, [SOURCE], ptx, file, str(file), [file]):
+    for path in (file, str(file)):
+        assert is_the_race(smemkern.check(path, 1, 64, x, name="reverse"), "mine.cu")
+    for text in (SOURCE, [SOURCE], ptx, [file]):
         assert is_the_race(smemkern.check(text, 1, 64, x, name="reverse"))
     with pytest.raises(TypeError, match="name should be a str"):
         smemkern.check(SOURCE, 1, 64, x, name=3)
