@@ -36,7 +36,7 @@ from ._core import (
 )
 from ._devices import Device, devices, show_config
 from ._hazards import Hazard
-from ._observe import Trace, _measure, trace
+from ._observe import Trace, _measure, check, trace
 from ._profile import Profile, profile
 from ._registry import Param, Variant, variants
 from ._request import Request
@@ -116,6 +116,7 @@ __all__ = [
     "banks",
     "bench",
     "ceilings",
+    "check",
     "choices",
     "coalescing",
     "dask",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -67,7 +67,7 @@ RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes
 
 
 def rows(
-    raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]
+    raw: Sequence[tuple[Any, ...]], names: Sequence[str], args: Sequence[object]
 ) -> tuple[Hazards, Hazards]:
     """Hazards, and benign findings, from _core's raw tuples.
 
@@ -80,7 +80,16 @@ def rows(
     )
 
 
-def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:
+def renumbered(raw: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Raw hazards with the numbers of the caller's arguments in place of the parameters'.
+
+    A parameter that a library added, as scratch memory, has number -1, which stands for none.
+    """
+    at = 6
+    return [(*one[:at], numbers[one[at]] if one[at] >= 0 else -1, *one[at + 1 :]) for one in raw]
+
+
+def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> Hazard:
     kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
         raw
     )
@@ -92,7 +101,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     address = None
     if argument >= 0:
         element, inside = _element(args[argument] if argument < len(args) else None, at)
-        address = f"{names(argument)}, {inside}"
+        address = f"{names[argument]}, {inside}"
     elif variable is not None:
         address = f"{space} {_indexed(variable, variable_at, _width(text, width))}"
     elif space is not None:
@@ -154,6 +163,8 @@ def _plain_name(name: str) -> str:
 def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
     if not isinstance(array, np.ndarray) or array.itemsize == 0:
         return None, f"byte {at}"
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        return _strided_element(array, at)
     index, rest = divmod(at, array.itemsize)
     if at < 0:
         return None, f"byte {at}, before its {array.nbytes} bytes"
@@ -163,6 +174,19 @@ def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
     element = tuple(int(i) for i in np.unravel_index(index, array.shape, order))
     shown = element[0] if len(element) == 1 else element
     return element, f"element {shown}" + (f", byte {rest}" if rest else "")
+
+
+def _strided_element(array: np.ndarray[Any, Any], at: int) -> tuple[tuple[int, ...] | None, str]:
+    """The same of an array with gaps, as kernels take them that are given strides."""
+    rest, element = at, [0] * array.ndim
+    for axis in sorted(range(array.ndim), key=lambda axis: -array.strides[axis]):
+        if array.shape[axis] > 1 and array.strides[axis] > 0:
+            element[axis], rest = divmod(rest, array.strides[axis])
+    fits = all(0 <= i < n for i, n in zip(element, array.shape, strict=True))
+    if min(array.strides) < 0 or not fits or rest >= array.itemsize:
+        return None, f"byte {at}"
+    shown = element[0] if len(element) == 1 else tuple(element)
+    return tuple(element), f"element {shown}" + (f", byte {rest}" if rest else "")
 
 
 def place(file: str | None, line: int | None) -> str:

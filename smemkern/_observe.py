@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _hazards, _watch
+from . import _adapters, _core, _hazards, _watch
 from ._architectures import architecture
 from ._document import Node, Paragraph, Table, as_text, text
 from ._hazards import Hazards
@@ -260,7 +260,7 @@ def _ptx_of(what: str | _core.Kernel, launch: Launch) -> str | None:
 
 
 def _traced(
-    what: str | _core.Kernel,
+    what: Any,
     args: tuple[Any, ...],
     kw: dict[str, Any],
     hazards: bool = True,
@@ -272,7 +272,13 @@ def _traced(
 ) -> Trace:
     __tracebackhide__ = True
     arch = None if isinstance(machine_code, bool) else architecture(machine_code).sm
+    call = None
+    if not isinstance(what, str) or _adapters.is_source(what):
+        call = _adapters.adapt(what, args, kw)
+        what, args, kw = call.kernel, call.args, call.options
     launch = launch_of(what, args, kw)
+    if call is not None and call.sources is not None:
+        launch = launch._replace(sources=call.sources)
     with Meter("trace", "blocks") as meter:
         result, _times, raw = _core.observe(
             what,
@@ -292,20 +298,20 @@ def _traced(
         from ._machine_code import read
 
         machine = read(_ptx_of(what, launch), arch, raw[6], complete=not raw[5])
-    if isinstance(what, str):
+    if call is None:
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
         names = [*named, "the result", "the workspace"]
         arrays: tuple[object, ...] = (*(None for _ in named), result, None)
-        found = _hazards.rows(raw[3], names.__getitem__, arrays)
+        found = _hazards.rows(raw[3], names, arrays)
     else:
-        found = _hazards.rows(raw[3], "argument {}".format, args[2:])
+        found = _hazards.rows(_hazards.renumbered(raw[3], call.numbers), call.names, call.values)
     made = Trace(result, raw, found, launch, machine)
     _watch.seen(made)
     return made
 
 
 def trace(
-    what: str | _core.Kernel,
+    what: Any,
     *args: Any,
     hazards: bool = True,
     equal_writes: bool = False,
@@ -314,13 +320,16 @@ def trace(
     machine_code: bool | str = False,
     **kw: Any,
 ) -> Trace:
-    """Run an operation or a Kernel on the emulator, count, and look for hazards.
+    """Run an operation or a kernel on the emulator, count, and look for hazards.
 
     Parameters
     ----------
-    what : "gemm", "transpose", "probe" or Kernel
+    what : "gemm", "transpose", "probe", Kernel, or a kernel of another tool
+        A kernel of Triton, Numba, CuPy or cuda.core, or text of CUDA C++ or PTX:
+        docs/integrations.md has an example for each.
     *args, **kw
-        The arguments of the operation, or of a call of the Kernel.
+        The arguments of the operation, or of a call of the kernel: grid, block, and one argument
+        per parameter. name= chooses a kernel of a text or module that has several.
     hazards : bool
         Look for races and other mistakes. Without it a run is faster, and a fault raises.
     equal_writes : bool
@@ -361,6 +370,46 @@ def trace(
         progress=progress,
         machine_code=machine_code,
     )
+
+
+def check(
+    what: Any,
+    *args: Any,
+    equal_writes: bool = False,
+    blocks: Blocks | None = None,
+    progress: bool | Progress = False,
+    **kw: Any,
+) -> Hazards:
+    """Run a kernel on the emulator, and return the races and other mistakes that the run revealed.
+
+    Parameters
+    ----------
+    what : Kernel, or a kernel of another tool
+        What trace accepts; docs/integrations.md has an example for each tool.
+    *args, **kw
+        The arguments of its call: grid, block, one argument per parameter.
+    equal_writes, blocks, progress
+        As for trace.
+
+    Returns
+    -------
+    Hazards
+        Empty if there are none. Arrays hold what the kernel has written, unless a fault ended it.
+
+    Examples
+    --------
+    >>> import numpy as np, smemkern
+    >>> reverse = '''
+    ... __global__ void reverse(int *x) {
+    ...     __shared__ int tile[64];
+    ...     tile[threadIdx.x] = x[threadIdx.x];
+    ...     x[threadIdx.x] = tile[63 - threadIdx.x];
+    ... }'''
+    >>> [hazard.kind for hazard in smemkern.check(reverse, 1, 64, np.arange(64, dtype="i4"))]
+    ['RAW']
+    """
+    __tracebackhide__ = True
+    return _traced(what, args, kw, True, equal_writes, blocks=blocks, progress=progress).hazards
 
 
 def _measure(

@@ -232,6 +232,8 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
     else:
         ax.figure.colorbar(image, ax=ax, pad=0.02, label="bank", ticks=range(0, BANKS, 4))
         title = repr(what)
+    if what._bits:
+        title += f"\nthe tile starts at a multiple of {what.alignment} bytes"
     if access is not None:
         from ._access import read_access
 
