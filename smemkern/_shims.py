@@ -29,7 +29,12 @@ MISSING = """\
 #pragma once
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
+#include <cuComplex.h>
 #include <library_types.h>
+typedef float cufftReal;
+typedef double cufftDoubleReal;
+typedef cuComplex cufftComplex;
+typedef cuDoubleComplex cufftDoubleComplex;
 """
 
 _MATH_CONSTANTS = {
@@ -252,7 +257,7 @@ _HOST_START = """\
 struct FILE;
 struct timeval { long tv_sec, tv_usec; };
 struct timespec { long tv_sec, tv_nsec; };
-typedef long time_t;
+typedef long long time_t;
 typedef long ssize_t;
 #define stdin ((FILE *)0)
 #define stdout ((FILE *)0)
