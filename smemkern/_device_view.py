@@ -151,7 +151,9 @@ class DeviceView:
         self.texts = {str(path): _Text(file) for path, file in includes.files.items()}
         texts = [file.text for file in includes.files.values()]
         self.headers = _shims.headers(texts, roots)
-        self.names: dict[Path | str, str] = {**includes.names()}
+        self.names: dict[Path | str, str] = {}
+        for path, name in includes.names().items():
+            self.names[path] = name
         for name in includes.missing:
             own = _shims.FOLDER + name
             # Of a toolkit beside NVRTC's own headers, only cuRAND is used: it is device code.
