@@ -100,6 +100,7 @@ def _defined(macros: Mapping[str, str]) -> str:
 _STANDARD = f"""
 #ifndef SMEMKERN_STANDARD
 #define SMEMKERN_STANDARD
+#define __extension__
 #include <cuda/std/cfloat>
 #include <cuda/std/climits>
 #include <cuda/std/cstdint>
