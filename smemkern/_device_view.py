@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from . import _core, _shims
 from ._includes import File, Includes
-from ._outline import Item, Outline, every
+from ._outline import BRANCHES, Item, Outline, every
 
 ROUNDS = 40
 SECONDS = 60
@@ -80,14 +80,19 @@ class _Text:
     def __init__(self, file: File) -> None:
         self.file = file
         self.text = file.text
-        self._outline: Outline | None = None
+        self._outlines: dict[str, Outline] = {}
         self._lines: list[int] = []
 
-    @property
-    def outline(self) -> Outline:
-        if self._outline is None:
-            self._outline = Outline(self.file.text)
-        return self._outline
+    def outline(self, place: int) -> Outline:
+        """The outline that has this place: other branches of #if have others."""
+        end = self.file.text.find("\n", place)
+        end = len(self.file.text) if end < 0 else end
+        for branch in BRANCHES:
+            if branch not in self._outlines:
+                self._outlines[branch] = Outline(self.file.text, branch)
+            if self._outlines[branch].covers(place, end):
+                return self._outlines[branch]
+        return self._outlines[BRANCHES[0]]
 
     def offset(self, place: Place) -> int | None:
         """Where a place is in the text; the line's first character that is no blank."""
@@ -102,14 +107,18 @@ class _Text:
         return start + len(line) - len(line.lstrip())
 
     def launches(self, function: Item) -> bool:
-        return any(t.text == "<<<" and function.is_within(t.start) for t in self.outline.tokens)
+        return any(
+            t.text == "<<<" and function.is_within(t.start)
+            for t in self.outline(function.start).tokens
+        )
 
     def users(self, name: str, after: Item, function: Item) -> list[Item]:
         """The statements of a function, after one, that use a name."""
         found = {}
-        for token in self.outline.tokens:
+        outline = self.outline(function.start)
+        for token in outline.tokens:
             if token.text == name and after.end <= token.start < function.body[1]:
-                item = self.outline.at(token.start)[-1]
+                item = outline.at(token.start)[-1]
                 if item.kind != "function":
                     found[item.start] = item
         return list(found.values())
@@ -154,7 +163,7 @@ class DeviceView:
                 self.headers.setdefault(own, _shims.MISSING)
         self._rounds: Counter[tuple[str, int]] = Counter()  # with errors, by function
         self._instantiated: set[tuple[str, int]] = set()  # launches that are names now
-        self._device_macros = _device_macros(texts)
+        self._macros, self._device_macros = _macros(texts)
 
     def compile(self, compile: Compile) -> bytes:
         """Compiles, blanks what fails, and compiles again.
@@ -200,14 +209,24 @@ class DeviceView:
             return self._remove(found.places[0], functions)
         # Within a header of CUDA's: what of the user's led there, unless that is device code.
         own = [place for place in found.places if place.file in self.texts]
-        return bool(own) and self._remove(own[0], functions)
+        if own:
+            return self._remove(own[0], functions)
+        return self._leave_out(Path(found.places[0].file).name)
+
+    def _leave_out(self, header: str) -> bool:
+        """Leaves out a header of CUDA's that needs the host, such as <cuda_gl_interop.h>."""
+        if header not in self.includes.missing or header in self.names:
+            return False
+        self.names[header] = _shims.FOLDER + header
+        self.headers.setdefault(_shims.FOLDER + header, _shims.MISSING)
+        return True
 
     def _remove(self, place: Place, functions: set[tuple[str, int]]) -> bool:
         text = self.texts.get(place.file)
         offset = None if text is None else text.offset(place)
         if text is None or offset is None:
             return False
-        around = text.outline.at(offset)
+        around = text.outline(offset).at(offset)
         if not around or any(self._is_device(item) for item in around if item.kind != "class"):
             return False
         function = next((item for item in reversed(around) if item.kind == "function"), None)
@@ -216,7 +235,7 @@ class DeviceView:
             if item is None:
                 return False
             if item.kind == "macro":  # another use of the macro would fail as well
-                for other in text.outline.items:
+                for other in text.outline(offset).items:
                     if other.kind == "macro" and other.head[0].text == item.head[0].text:
                         text.blank(other.start, other.end)
             return text.blank(item.start, item.end) or item.kind == "macro"
@@ -230,7 +249,8 @@ class DeviceView:
         """What to blank of the items around an error outside of functions, outermost first."""
         classes = [item for item in around if item.kind == "class"]
         if classes:  # not a member: with another layout it would be another type
-            return None if any(map(self._is_device, every(classes[0].inner))) else classes[0]
+            methods = (item for item in every(classes[0].inner) if item.kind == "function")
+            return None if any(map(self._is_device, methods)) else classes[0]
         return None if around[-1].kind == "namespace" else around[-1]
 
     def _blank_statement(self, text: _Text, item: Item, function: Item) -> bool:
@@ -260,7 +280,7 @@ class DeviceView:
         words = item.words()
         if words & {"__global__", "__device__"} or words & self._device_macros:
             return True
-        return any(_DEVICE_MACRO.fullmatch(word) for word in words)
+        return any(_DEVICE_MACRO.search(word) for word in words - self._macros)
 
 
 def _declared(item: Item) -> list[str]:
@@ -277,11 +297,12 @@ def _declared(item: Item) -> list[str]:
     return found
 
 
-_DEVICE_MACRO = re.compile(r"[A-Z0-9_]*(?:_DEVICE|DEVICE_|_GLOBAL|GLOBAL_|_KERNEL)[A-Z0-9_]*")
+# Macros of other libraries: CUTLASS_DEVICE, C10_HOST_DEVICE, ...
+_DEVICE_MACRO = re.compile(r"^[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:DEVICE|GLOBAL|KERNEL)(?:_INLINE)?$")
 
 
-def _device_macros(texts: Iterable[str]) -> set[str]:
-    """The macros that expand to __device__ or __global__, themselves or through others."""
+def _macros(texts: Iterable[str]) -> tuple[set[str], set[str]]:
+    """All macros, and those that expand to __device__ or __global__, also through others."""
     bodies: dict[str, str] = {}
     for text in texts:
         for name, body in re.findall(
@@ -292,5 +313,5 @@ def _device_macros(texts: Iterable[str]) -> set[str]:
     while True:
         more = {name for name, body in bodies.items() if found & set(re.findall(r"\w+", body))}
         if more <= found:
-            return found - {"__device__", "__global__"}
+            return set(bodies), found - {"__device__", "__global__"}
         found |= more

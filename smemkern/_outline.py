@@ -6,6 +6,7 @@ is enough to tell functions from types, and one statement from the next.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -57,10 +58,13 @@ class Item:
         return self.start <= at < self.end
 
 
-def tokens(text: str) -> list[Token]:
+BRANCHES = ("first", "last", "all")
+
+
+def tokens(text: str, branch: str = "first") -> list[Token]:
     """The tokens of a text, without comments and directives.
 
-    Of conditional parts only the first is kept, or the second of "#if 0".
+    `branch`: which branch of #if, #elif and #else is kept; of "#if 0" never the first.
     """
     found: list[Token] = []
     at, new_line = 0, True
@@ -68,7 +72,7 @@ def tokens(text: str) -> list[Token]:
     while at < len(text):
         directive = _DIRECTIVE.match(text, at) if new_line else None
         if directive:
-            _condition(directive[0], kept)
+            _condition(directive[0], kept, branch)
             at = directive.end()
             continue
         token = _TOKEN.match(text, at)
@@ -87,16 +91,20 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
-def _condition(directive: str, kept: list[str]) -> None:
-    """Follows #if, #else and #endif."""
+def _condition(directive: str, kept: list[str], branch: str) -> None:
+    """Follows #if, #else and #endif. The last branch is #else, or what #ifndef begins."""
     found = re.match(r"[ \t]*#[ \t]*(\w+)[ \t]*(.*)", directive, re.DOTALL)
     if found is None:
         return
     word, rest = found[1], found[2].strip()
     if word in ("if", "ifdef", "ifndef"):
         kept.append("skipped until #else" if word == "if" and rest == "0" else "kept")
-    elif word.startswith("el") and kept:
+        if branch == "last" and word != "ifndef" and kept[-1] == "kept":
+            kept[-1] = "skipped until #else"
+    elif word.startswith("el") and kept and branch != "all":
         kept[-1] = "kept" if kept[-1] == "skipped until #else" else "skipped until #endif"
+    elif word.startswith("el") and kept:
+        kept[-1] = "kept"
     elif word == "endif" and kept:
         kept.pop()
 
@@ -104,13 +112,18 @@ def _condition(directive: str, kept: list[str]) -> None:
 class Outline:
     """The items of a text."""
 
-    def __init__(self, text: str) -> None:
-        self.tokens = tokens(text)
+    def __init__(self, text: str, branch: str = "first") -> None:
+        self.tokens = tokens(text, branch)
         self.items = self._declarations(0, len(self.tokens), in_class=False)
 
     def at(self, place: int) -> list[Item]:
         """The items around a place, outermost first."""
         return _around(self.items, place)
+
+    def covers(self, place: int, end: int) -> bool:
+        """Whether a token begins in this part of the text: it is in no branch left out."""
+        first = bisect.bisect_left(self.tokens, place, key=lambda token: token.start)
+        return first < len(self.tokens) and self.tokens[first].start < end
 
     def _closing(self, at: int, end: int) -> int:
         """The index of the bracket that closes the one at `at`; the last index if none does."""

@@ -29,7 +29,12 @@ MISSING = """\
 #pragma once
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
+#include <cuComplex.h>
 #include <library_types.h>
+typedef float cufftReal;
+typedef double cufftDoubleReal;
+typedef cuComplex cufftComplex;
+typedef cuDoubleComplex cufftDoubleComplex;
 """
 
 _MATH_CONSTANTS = {
@@ -95,6 +100,7 @@ def _defined(macros: Mapping[str, str]) -> str:
 _STANDARD = f"""
 #ifndef SMEMKERN_STANDARD
 #define SMEMKERN_STANDARD
+#define __extension__
 #include <cuda/std/cfloat>
 #include <cuda/std/climits>
 #include <cuda/std/cstdint>
@@ -252,7 +258,7 @@ _HOST_START = """\
 struct FILE;
 struct timeval { long tv_sec, tv_usec; };
 struct timespec { long tv_sec, tv_nsec; };
-typedef long time_t;
+typedef long long time_t;
 typedef long ssize_t;
 #define stdin ((FILE *)0)
 #define stdout ((FILE *)0)

@@ -99,6 +99,15 @@ def fresh(folder: Path, many: int) -> list[Path]:
     return random.Random(seed).sample(paths, min(many, len(paths)))
 
 
+def record(found: list[dict[str, Any]]) -> None:
+    """Writes the rows, beside what an earlier run has recorded of the same files."""
+    known = records.read(Path(RECORD).stem) or {"rows": []}
+    before = {(row["suite"], row["file"]): row for row in known["rows"]}
+    now = {(row["suite"], row["file"]): row for row in found}
+    merged = {key: before.get(key, {}) | now.get(key, {}) for key in {**before, **now}}
+    records.write(records.RESULTS / RECORD, {**records.facts(), "rows": [*merged.values()]})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
@@ -120,8 +129,8 @@ def main() -> None:
     for compiler in compilers:
         good = sum(row[compiler]["kernels"] is not None for row in found)
         print(f"{compiler}: {good} of {len(found)} files compile")
-    if not given.more and not given.only and not given.compiler:
-        records.write(records.RESULTS / RECORD, {**records.facts(), "rows": found})
+    if not given.more:
+        record(found)
 
 
 if __name__ == "__main__":
