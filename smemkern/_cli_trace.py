@@ -258,6 +258,8 @@ def run(chosen: argparse.Namespace) -> Answer:
     }
     nodes = _listing.nodes(found, width=width_of(sys.stdout)) if chosen.annotate else found._nodes()
     nodes = [*nodes, *limit_nodes(found, chosen.max_factor)]
+    if chosen.html:
+        nodes.append(Paragraph(f"wrote {chosen.html}"))
     is_file = chosen.what not in OPERATIONS
     file = Path(chosen.what) if is_file else _variant_file(found)
     case = case_of(found, "trace", file, chosen, time.perf_counter() - started)

@@ -43,9 +43,10 @@ typedef enum smk_swizzle {
 } smk_swizzle;
 
 typedef struct smk_tensor_map {
-    /* The place of the map: byte offset in the arguments. The job also has a pointer at this offset,
-     * to the tensor; the device overwrites it with the encoded map. Or, if `in_buffer`, a buffer of
-     * SMK_TENSOR_MAP_BYTES with host memory, which the device writes before it uses the buffer. */
+    /* The place of the map: byte offset in the arguments. The job also has a pointer at this
+     * offset, to the tensor; the device overwrites it with the encoded map. Or, if `in_buffer`, a
+     * buffer of SMK_TENSOR_MAP_BYTES with host memory, which the device writes before it uses the
+     * buffer. */
     uint32_t arg_offset;
     bool in_buffer;
     uint32_t buffer, tensor_buffer; /* if in_buffer: of the map, and of the tensor ... */

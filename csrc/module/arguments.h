@@ -34,9 +34,9 @@ typedef struct arguments {
     size_t n_after;
 } arguments;
 
-/* `given`: `n` objects, one per parameter; textures: as textures= of a call. arguments_start finds where the arrays are, which
- * determines the device and the stream; arguments_make then packs the arguments. Call
- * arguments_free even on failure. */
+/* `given`: `n` objects, one per parameter; textures: as textures= of a call. arguments_start finds
+ * where the arrays are, which determines the device and the stream; arguments_make then packs the
+ * arguments. Call arguments_free even on failure. */
 int arguments_start(module_state *state, const emu_signature *signature, PyObject *const *given,
                     Py_ssize_t n, PyObject *textures, void *stream, arguments *out);
 int arguments_make(const emu_signature *signature, PyObject *const *given, arguments *a);

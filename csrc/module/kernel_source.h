@@ -11,8 +11,8 @@ typedef struct kernel_source {
     PyObject *origin; /* smemkern._compile.Origin: the file, the texts of its headers, ... */
 } kernel_source;
 
-/* `source`: a str or a path. `name`: the kernel's name in the source, or NULL. On success all fields
- * are new references. */
+/* `source`: a str or a path. `name`: the kernel's name in the source, or NULL. On success all
+ * fields are new references. */
 int kernel_source_read(PyObject *source, const char *name, PyObject *options, kernel_source *out);
 
 void kernel_source_free(kernel_source *s);

@@ -95,7 +95,8 @@ PyArrayObject *request_hold_out(request *r);
 /* Raises unless `out` takes the result's type (takes_type), has its shape, and is writable. */
 int request_fits_result(const request *r, PyArrayObject *out, bool takes_type);
 
-/* Raises unless `out` is a writable array of the result's shape, of a type that takes the result. */
+/* Raises unless `out` is a writable array of the result's shape, of a type that takes the
+ * result. */
 int request_check_out(const request *r);
 
 /* request_run if is_pipeline. */

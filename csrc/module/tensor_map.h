@@ -4,13 +4,13 @@
 
 #include "module.h"
 
-/* The bytes of a TensorMap, bytes(map), stand for it in the bytes of a struct argument: 16 bytes that
- * are other ones in each process, a handle, and zeros. They hold no address: a launch looks the
- * handle up, and the device writes the encoded map over them. */
+/* The bytes of a TensorMap, bytes(map), stand for it in the bytes of a struct argument: 16 bytes
+ * that are other ones in each process, a handle, and zeros. They hold no address: a launch looks
+ * the handle up, and the device writes the encoded map over them. */
 int tensor_maps_start(module_state *state);
 
-/* The TensorMap whose bytes these are: a new reference. NULL without an exception: they are those of
- * none; with one: it does not exist any more. */
+/* The TensorMap whose bytes these are: a new reference. NULL without an exception: they are those
+ * of none; with one: it does not exist any more. */
 PyObject *tensor_map_of_bytes(const module_state *state, const unsigned char *bytes,
                               Py_ssize_t argument);
 

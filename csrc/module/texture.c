@@ -61,7 +61,8 @@ static int read_fields(PyArray_Descr *descr, smk_texture *form) {
     return read_type(first, &form->type);
 }
 
-/* Sets type, channels, rank, sizes and layers. `channels`: of the last dimension; 1: it has none. */
+/* Sets type, channels, rank, sizes and layers. `channels`: of the last dimension; 1: it has
+ * none. */
 static int read_shape(PyArrayObject *array, uint32_t channels, smk_texture *form) {
     PyArray_Descr *descr = PyArray_DESCR(array);
     int n = PyArray_NDIM(array), first = 0;

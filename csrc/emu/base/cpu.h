@@ -1,9 +1,9 @@
 /* Run-time dispatch on the host CPU's instruction set.
  *
  * The *_template.h files listed in ../cpu_template.h gain from vector code. They are compiled up to
- * three times: for the baseline (../cpu_baseline.c), for x86-64-v3 with AVX2 and FMA (../cpu_v3.c), and
- * for x86-64-v4 with AVX-512 (../cpu_v4.c). Such a file exports FOR_CPU(name). ON_EACH_CPU(name) is
- * the array of all variants, indexed by cpu_level().
+ * three times: for the baseline (../cpu_baseline.c), for x86-64-v3 with AVX2 and FMA (../cpu_v3.c),
+ * and for x86-64-v4 with AVX-512 (../cpu_v4.c). Such a file exports FOR_CPU(name).
+ * ON_EACH_CPU(name) is the array of all variants, indexed by cpu_level().
  *
  * setuptools has no compiler flags per file, so each including file sets the target with a pragma.
  * Clang has no such pragma: it builds only the baseline, or everything for the user's -march=...

@@ -125,8 +125,8 @@ static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lan
     return true;
 }
 
-/* A read of global memory whose last write took another path. Without any order this is a race, which
- * is reported as such. */
+/* A read of global memory whose last write took another path. Without any order this is a race,
+ * which is reported as such. */
 static void check_path(detector *d, const shadow *s, uint64_t granule, epoch now) {
     const site *sites = d->hazards->sites.sites;
     const epoch e = s->epochs.write[granule];

@@ -6,11 +6,12 @@
  *
  * Bulk copies and wgmma access shared memory through the asynchronous proxy. It sees a thread's
  * write only after a proxy fence, by the writer or by the thread that issues the operation (PTX
- * ISA, "Async proxy"; proxy_fences.c). A fence by a third thread would do, too, but is not tracked: a
- * program that relies on one is reported although it is correct.
+ * ISA, "Async proxy"; proxy_fences.c). A fence by a third thread would do, too, but is not tracked:
+ * a program that relies on one is reported although it is correct.
  *
  * A bulk copy that completes on an mbarrier finds its initialisation without such a fence in
- * practice: libcu++ and Triton have none after mbarrier.init. So a missing one is a note, not a hazard.
+ * practice: libcu++ and Triton have none after mbarrier.init. So a missing one is a note, not a
+ * hazard.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,8 @@ void async_check(detector *d, const shadow *s, uint64_t granule, epoch now) {
 enum { OBJECT_BYTES = 8 };
 
 /* An mbarrier.init of an mbarrier that mbarrier.inval has not ended. That is undefined in PTX, but
- * harmless on GPUs if no operation races with it: a note. Only mbarrier.init leaves epochs there. */
+ * harmless on GPUs if no operation races with it: a note. Only mbarrier.init leaves epochs
+ * there. */
 static void check_again(detector *d, const shadow *s, uint64_t granule, epoch now) {
     const epoch e = s->epochs.write[granule];
     const ptx_instruction *by = d->hazards->sites.sites[epoch_site(e)].ptx;
@@ -95,9 +97,9 @@ static void complete_writes(detector *d, shadow *s, uint32_t thread, uint64_t of
 }
 
 /* A bulk copy counts as an access by the thread that issued it, and its completion as an arrival by
- * that thread. Unless they are .relaxed, an arrival is a release operation, and a wait that succeeds
- * an acquire operation. Without a scope they count as .cluster: the default is .cta, but programs
- * use it for other blocks' mbarriers, too. All of them observe all arrivals. */
+ * that thread. Unless they are .relaxed, an arrival is a release operation, and a wait that
+ * succeeds an acquire operation. Without a scope they count as .cluster: the default is .cta, but
+ * programs use it for other blocks' mbarriers, too. All of them observe all arrivals. */
 void async_mbarrier(detector *d, const emu_sync *event) {
     const uint64_t object = shared_object(event->owner) + event->object;
     for (uint32_t left = event->lanes; left; left &= left - 1) {

@@ -33,8 +33,8 @@
 
 /* ---- sites: the numbers of instructions in epochs ---- */
 
-/* How an access gets to global memory. Nothing in PTX orders accesses by two of these within a launch
- * (PTX ISA, "Proxies"). Each block has a surface proxy of its own. */
+/* How an access gets to global memory. Nothing in PTX orders accesses by two of these within a
+ * launch (PTX ISA, "Proxies"). Each block has a surface proxy of its own. */
 enum access_path { PATH_POINTER, PATH_SURFACE, PATH_TEXTURE };
 
 typedef struct site {
@@ -76,8 +76,7 @@ typedef struct shadow {
      * one (access_list.c). */
     shadow_rows epochs;
     epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
-    epoch *
-        equal_writers; /* index of a list of `access_entry`, see equal_writes.c; NULL: none so far */
+    epoch *equal_writers; /* index of a list of access_entry (equal_writes.c); NULL: none so far */
     unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
     uint64_t bytes;
     uint32_t shift;              /* a granule has 1 << shift bytes */
@@ -90,8 +89,8 @@ typedef struct shadow {
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
-/* An entry of a list: accesses to a granule by lanes of one warp at one time, or all reads in flight
- * by one thread. */
+/* An entry of a list: accesses to a granule by lanes of one warp at one time, or all reads in
+ * flight by one thread. */
 struct access_entry {
     epoch e; /* of the lane that was recorded first; of the last read in flight */
     uint32_t lanes;

@@ -4,7 +4,8 @@
  * blocks synchronise, two readers that are different threads suffice: a later write is ordered with
  * all readers since the last barrier or with none, and at most one of the two is the writer itself.
  * With fine-grained synchronisation there are lists of readers, and of writes before the last one
- * (access_list.c). (FastTrack has a read epoch, or a read vector clock if the granule is read-shared.)
+ * (access_list.c). (FastTrack has a read epoch, or a read vector clock if the granule is
+ * read-shared.)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -206,7 +207,8 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
     }
 }
 
-/* A strong write displaces the last one, which is kept if some access may race with that one only. */
+/* A strong write displaces the last one, which is kept if some access may race with that one
+ * only. */
 static void displace(detector *d, shadow *s, uint64_t granule, epoch now) {
     const epoch last = s->epochs.write[granule];
     const bool is_past = s->is_shared && epoch_time(last) < d->hb.begin;

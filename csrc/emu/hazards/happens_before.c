@@ -6,9 +6,9 @@
 
 #include "vector_clock.h"
 
-/* barrier.cluster has a clock per cluster, at its first member, for what the whole cluster acquires;
- * and one per block, for what only its own threads do: after a .relaxed arrival, what a fence of .cta
- * scope releases. In `completed` the latter ones come after the former ones. */
+/* barrier.cluster has a clock per cluster, at its first member, for what the whole cluster
+ * acquires; and one per block, for what only its own threads do: after a .relaxed arrival, what a
+ * fence of .cta scope releases. In `completed` the latter ones come after the former ones. */
 enum { CLUSTER_BARRIER_IN_BLOCK = N_BARRIERS, N_BARRIER_CLOCKS };
 
 /* ---- creation, and a new block ---- */

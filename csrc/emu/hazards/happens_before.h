@@ -30,7 +30,8 @@
 #include "../machine/machine.h"
 
 /* An access: its time, site (which instruction), thread and access kind. FastTrack's epoch is a
- * time and a thread; reports need the site, is_morally_strong both the site and the kind. 0: no access. */
+ * time and a thread; reports need the site, is_morally_strong both the site and the kind. 0: no
+ * access. */
 typedef uint64_t epoch;
 
 enum access_kind {
@@ -209,8 +210,8 @@ void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes);
  * A relaxed arrival releases only what an earlier fence of the thread does. */
 void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lanes, bool relaxed);
 void hb_depart(happens_before *hb, uint32_t barrier, const uint32_t *waited);
-/* barrier.cluster: the phase completes, and lanes that have waited for it acquire what was released.
- * Arrivals are hb_arrive at CLUSTER_BARRIER. */
+/* barrier.cluster: the phase completes, and lanes that have waited for it acquire what was
+ * released. Arrivals are hb_arrive at CLUSTER_BARRIER. */
 void hb_cluster_complete(happens_before *hb);
 void hb_cluster_wait(happens_before *hb, uint32_t warp, uint32_t lanes);
 /* What some thread of the running block knows; NULL: nothing, or out of memory. The caller frees it

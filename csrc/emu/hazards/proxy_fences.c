@@ -1,9 +1,9 @@
 /* Fences to the asynchronous proxy.
  *
  * A fence makes what its thread knows visible to asynchronous operations that the fence is ordered
- * before: the thread's own later ones, and those of threads that synchronise with it afterwards. Two
- * such fences are looked for: by the thread that issues the operation, after the write; and by the
- * writer, before what orders the write before the operation.
+ * before: the thread's own later ones, and those of threads that synchronise with it afterwards.
+ * Two such fences are looked for: by the thread that issues the operation, after the write; and by
+ * the writer, before what orders the write before the operation.
  */
 #include "vector_clock.h"
 

@@ -98,8 +98,8 @@ static const insn *cvt_from_narrow(warp *w, const insn *in) {
 
 /* ---- decoding ---- */
 
-/* Takes a narrow format that is modifier `from_end` from the end (0: the source's, 1: the result's);
- * NULL if there is another type. */
+/* Takes a narrow format that is modifier `from_end` from the end (0: the source's, 1: the
+ * result's); NULL if there is another type. */
 static const narrow_format *take_narrow(decoder *dc, const ptx_instruction *p, uint32_t from_end) {
     if (p->n_modifiers < 2) return NULL;
     const char *name = p->modifiers[p->n_modifiers - 1 - from_end];

@@ -1,8 +1,9 @@
 /* Products whose result is fully specified: integers, bits, and f64.
  *
  * An f64 element is a chain of fused multiply-adds over ascending k, starting from c, each rounded
- * as .rn, .rz, .rm or .rp says; GPU tests find the same on an H200. Integers wrap at 32 bits, or saturate to s32 with .satfinite. Bits: the
- * number of ones in the xor or and of a row of A and a column of B.
+ * as .rn, .rz, .rm or .rp says; GPU tests find the same on an H200. Integers wrap at 32 bits, or
+ * saturate to s32 with .satfinite. Bits: the number of ones in the xor or and of a row of A and a
+ * column of B.
  */
 #include "matrix.h"
 

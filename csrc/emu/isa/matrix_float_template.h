@@ -109,8 +109,8 @@ ALWAYS_INLINE eight_f32 truncate_eight(eight_f64 x, uint32_t bits, bool may_be_s
     return result;
 }
 
-/* x rounded to the nearest f16, ties to even; never -0, as on an H200. It is first rounded to odd in f32, which has enough
- * bits for that. */
+/* x rounded to the nearest f16, ties to even; never -0, as on an H200. It is first rounded to odd
+ * in f32, which has enough bits for that. */
 ALWAYS_INLINE eight_s32 round_f16(eight_f64 x) {
     const eight_f32 cut = truncate_eight(x, format_f32.mantissa, false);
     const eight_s64 inexact = __builtin_convertvector(cut, eight_f64) != x;

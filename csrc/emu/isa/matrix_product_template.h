@@ -85,8 +85,8 @@ static uint32_t stored_place(const matrix_form *f, uint32_t k) {
 }
 
 /* words: the metadata of all lanes. False if a code of tf32 is not valid: PTX leaves its result
- * undefined, and an H200 joins halves of two elements. Equal indices of other types are undefined in
- * PTX, too; an H200 multiplies with that row of B twice, and so does this. */
+ * undefined, and an H200 joins halves of two elements. Equal indices of other types are undefined
+ * in PTX, too; an H200 multiplies with that row of B twice, and so does this. */
 static bool read_metadata(const matrix_form *f, const uint32_t *words, matrix_tile *t) {
     for (uint32_t row = 0; row < f->m && f->a == ELEMENT_TF32; row++)
         for (uint32_t chunk = 0; chunk < f->k; chunk++) {

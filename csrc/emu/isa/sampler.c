@@ -1,5 +1,5 @@
-/* Sampling. Source: CUDA C++ Programming Guide, "Texture Fetching"; for the exact bits, samples of an
- * H200 (validation/textures.py, tests/emu/texture_h200.json).
+/* Sampling. Source: CUDA C++ Programming Guide, "Texture Fetching"; for the exact bits, samples of
+ * an H200 (validation/textures.py, tests/emu/texture_h200.json).
  *
  * A coordinate becomes a fixed-point number of texels. The point filter takes the texel that
  * contains it. The linear filter takes the two texels whose centres are around it along each axis,
@@ -220,8 +220,8 @@ static texel weigh(const bound_texture *t, uint64_t plane, const axis *axes) {
 
 /* ---- cubemaps ---- */
 
-/* The direction times 1 / its largest magnitude: infinity, and a largest magnitude that is subnormal
- * or 0, become NaN or infinity. */
+/* The direction times 1 / its largest magnitude: infinity, and a largest magnitude that is
+ * subnormal or 0, become NaN or infinity. */
 static void scale_direction(const float *given, float *out) {
     const float major = fmaxf(fmaxf(fabsf(given[0]), fabsf(given[1])), fabsf(given[2]));
     for (int k = 0; k < 3; k++) {

@@ -1,5 +1,5 @@
-/* st.async and red.async: a thread's store to, or reduction of, another block's shared memory, which
- * completes on an mbarrier of that block. It takes effect like a bulk load (bulk_queue.c). */
+/* st.async and red.async: a thread's store to, or reduction of, another block's shared memory,
+ * which completes on an mbarrier of that block. It takes effect like a bulk load (bulk_queue.c). */
 #include <string.h>
 
 #include "bulk.h"

@@ -4,8 +4,8 @@
  * and the barrier completes when enough warps are complete. Hardware since Volta does the same:
  * it waits for every thread that has not exited, and counts in whole warps.
  *
- * barrier.cluster is one more barrier of each block, which completes when those of all the cluster's
- * blocks are complete.
+ * barrier.cluster is one more barrier of each block, which completes when those of all the
+ * cluster's blocks are complete.
  */
 #include <string.h>
 

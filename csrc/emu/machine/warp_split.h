@@ -37,8 +37,8 @@ const insn *split_two_ways(warp *w, const insn *i, uint32_t taken, const insn *t
                            const insn *otherwise);
 /* The running split has reached its reconvergence point, or has no lanes left. */
 const insn *split_end(warp *w);
-/* Removes lanes that return at i from a function or, if `exited`, from the kernel. The split's other
- * lanes continue at the next instruction. */
+/* Removes lanes that return at i from a function or, if `exited`, from the kernel. The split's
+ * other lanes continue at the next instruction. */
 const insn *split_leave(warp *w, const insn *i, uint32_t lanes, bool exited);
 /* The running split waits at i: members at_barrier and waits_for of warp_split. Another one
  * runs. */

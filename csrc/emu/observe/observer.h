@@ -85,7 +85,8 @@ typedef enum emu_sync_kind {
     EMU_BULK_SOURCE,   /* a lane's bulk store has finished reading `width` bytes at address[0] */
     EMU_MATRIX_COMMIT, /* the warp's wgmma since the last commit become a group */
     EMU_MATRIX_WAIT,   /* all but the last `object` of the warp's wgmma groups have completed */
-    /* A lane's shuffle reads lane `object`, which does not take part: in its member mask, or not. */
+    /* A lane's shuffle reads lane `object`, which does not take part: in its member mask, or
+     * not. */
     EMU_SHUFFLE_ABSENT,
     EMU_SHUFFLE_OUTSIDE
 } emu_sync_kind;
