@@ -147,7 +147,7 @@ def _read(source: object) -> tuple[str, str | None]:
     path = Path(file)
     if path.is_file() and path.stat().st_size > MAX_BYTES:
         raise ValueError(f"{file} is larger than {MAX_BYTES >> 20} MiB")
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
     if "\0" in text:
         raise ValueError(f"{file} contains a null character; is it a text?")
     return text, file

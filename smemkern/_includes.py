@@ -85,7 +85,7 @@ class Includes:
                 if include.path is None:
                     self.missing.add(include.name)
                 elif include.path not in self.files:
-                    text = include.path.read_text(encoding="utf-8", errors="replace")
+                    text = include.path.read_text(encoding="utf-8-sig", errors="replace")
                     name = _shown(include.path, file, include.name)
                     self.files[include.path] = added = File(include.path, text, name)
                     pending.append(added)
