@@ -198,7 +198,14 @@ PROBE = [
 KERNEL = [
     case("no entry", ValueError, "no kernel 'none'; it has: scale", Kernel, PTX, "none"),
     case("source not text", TypeError, "must be a str or a path", Kernel, 3, "x"),
-    case("source bytes", TypeError, "must be a str or a path, not bytes", Kernel, PTX.encode(), "scale"),
+    case(
+        "source bytes",
+        TypeError,
+        "must be a str or a path, not bytes",
+        Kernel,
+        PTX.encode(),
+        "scale",
+    ),
     case("name missing", TypeError, "name", Kernel, PTX),
     case("name a number", TypeError, "must be str or None", Kernel, PTX, 3),
     case("source with NUL", ValueError, "null", Kernel, PTX + "\0", "scale"),
