@@ -34,7 +34,14 @@ def compiled() -> str:
         if row[name]["kernels"] is None
     ]
     why = markdown(("file", "with", "why not"), failed, 3) if failed else ""
-    head = f"{record['date']}, commit {record['commit']}, no options given."
+    own = sum((row["nvcc"]["by"] or "").startswith("nvcc") for row in rows)
+    bare = sum(row["nvrtc"]["kernels"] == 0 for row in rows)
+    head = (
+        f"{record['date']}, commit {record['commit']}, no options given. Where nvcc is found, "
+        f"it compiles {own} of the {len(rows)} files itself; the others lack a header of the host, "
+        f"such as PyTorch's, or are plain kernels. With NVRTC alone {bare} files have no kernel "
+        "in their PTX: only host code, or templates that nothing instantiates."
+    )
     return "\n\n".join(part for part in (head, table, why) if part)
 
 

@@ -57,6 +57,8 @@ _SUMMARY = re.compile(
 def diagnostics(log: str) -> list[Diagnostic]:
     """The errors of a log."""
     starts = [*_START.finditer(log)]
+    if not starts:
+        return []
     ends = [start.start() for start in starts[1:]] + [len(log)]
     found = []
     for start, end in zip(starts, ends, strict=True):

@@ -26,6 +26,7 @@ _DIRECTIVE = re.compile(
 _TYPES = ("class", "struct", "union")
 _CONTROL = ("if", "for", "while", "switch", "else", "do", "try", "catch")
 _AFTER_HEAD = ("const", "noexcept", "override", "final", "try", "mutable", "volatile", "requires")
+_DEEPEST = 150  # braces within braces; what is deeper has no outline
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -114,6 +115,7 @@ class Outline:
 
     def __init__(self, text: str, branch: str = "first") -> None:
         self.tokens = tokens(text, branch)
+        self._depth = 0
         self.items = self._declarations(0, len(self.tokens), in_class=False)
 
     def at(self, place: int) -> list[Item]:
@@ -142,9 +144,11 @@ class Outline:
 
     def _declarations(self, at: int, end: int, in_class: bool) -> list[Item]:
         items = []
-        while at < end:
+        self._depth += 1
+        while at < end and self._depth < _DEEPEST:
             item, at = self._declaration(at, end, in_class)
             items.append(item)
+        self._depth -= 1
         return items
 
     def _declaration(self, at: int, end: int, in_class: bool) -> tuple[Item, int]:
@@ -244,9 +248,11 @@ class Outline:
 
     def _statements(self, at: int, end: int) -> list[Item]:
         items = []
-        while at < end:
+        self._depth += 1
+        while at < end and self._depth < _DEEPEST:
             item, at = self._statement(at, end)
             items.append(item)
+        self._depth -= 1
         return items
 
     def _statement(self, at: int, end: int) -> tuple[Item, int]:
@@ -278,7 +284,12 @@ class Outline:
 
     def _controlled(self, first: int, at: int, end: int) -> tuple[Item, int]:
         """A statement without braces after if (...), else and so on."""
-        inner, after = self._statement(at, end)
+        self._depth += 1
+        if self._depth < _DEEPEST:
+            inner, after = self._statement(at, end)
+        else:
+            inner, after = Item("simple", self.tokens[at].start, self._stop(end - 1)), end
+        self._depth -= 1
         item = Item("block", self.tokens[first].start, inner.end, self.tokens[first:at], [inner])
         return item, after
 
@@ -316,7 +327,7 @@ def _is_macro(word: str) -> bool:
 
 def _in_initialisers(flat: Sequence[str]) -> bool:
     """Whether a brace after this head initialises a member: S(int n) : n{n} {}."""
-    if flat[-1] == ")" or not (flat[-1] == ">" or re.match(r"\w", flat[-1])):
+    if not flat or flat[-1] == ")" or not (flat[-1] == ">" or re.match(r"\w", flat[-1])):
         return False
     at = next((i for i, word in enumerate(flat) if word == ")"), len(flat))
     return ":" in flat[at + 1 :] and "->" not in flat[at + 1 :] and flat[-1] not in _AFTER_HEAD

@@ -219,7 +219,9 @@ def test_hostile_sources_end_soon():
         '"' * 9999,
         "#if 0\n" * 9999,
     ]
-    for _ in range(60):
+    texts += [f"{opened} " * 3000 for opened in ("namespace {", "struct A {", "f() {", "if (x)")]
+    texts += [f"{opened} " * 3000 + "}" * 3000 for opened in ("namespace {", "f() { if (x) {")]
+    for _ in range(200):
         own = rng.choices(pieces, k=rng.randrange(400))
         texts.append("".join(own))
     begun = time.monotonic()
