@@ -4,6 +4,7 @@ import os
 import random
 import re
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -250,7 +251,7 @@ def command(tmp_path, nvrtc):
         file = tmp_path / "own name.cu"
         file.write_text(text)
         return subprocess.run(
-            ["python", "-m", "smemkern", command, str(file), *words],
+            [sys.executable, "-m", "smemkern", command, str(file), *words],
             capture_output=True,
             text=True,
             cwd="/",
