@@ -155,7 +155,8 @@ def _fits(wanted: str, dtype: np.dtype) -> bool:  # type: ignore[type-arg]
     if kind == "f":
         real = dtype.itemsize == size and (dtype.kind == "f" or size == 2)
         return real or (dtype.kind == "c" and dtype.itemsize == 2 * size)
-    return dtype.kind in "iub" and dtype.itemsize == size
+    # Integers are also storage of packed smaller elements, and unsigned short that of halves.
+    return dtype.itemsize < size or (dtype.itemsize == size and (dtype.kind in "iub" or size == 2))
 
 
 def wrong_number(kernel: Kernel, given: int, n: int) -> str:

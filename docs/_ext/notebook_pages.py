@@ -35,7 +35,8 @@ def page(notebook: dict[str, Any], name: str, folder: Path) -> str:
                 file = f"../../../notebooks/{name}.ipynb"
                 parts.append(f"To run it, and to change it: [{name}.ipynb]({file}).")
             continue
-        parts.append(f"```python\n{source}\n```")
+        runs_shell = any(line.startswith("!") for line in source.splitlines())
+        parts.append(f"```{'text' if runs_shell else 'python'}\n{source}\n```")
         parts += [
             shown(output, f"{name}-{at}-{number}", folder)
             for number, output in enumerate(cell["outputs"])

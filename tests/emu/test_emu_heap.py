@@ -106,7 +106,7 @@ WRONG = {
     ),
     "freed memory written": (
         FREE + "st.global.u8 [%rd1], 1;",
-        "writes 1 bytes of global memory .* memory that has been freed",
+        "writes 1 byte of global memory .* memory that has been freed",
     ),
     "freed memory changed": (FREE + "atom.add.u32 %r1, [%rd1], 1;", "memory that has been freed"),
     "freed twice": (FREE + FREE, "free of 0x.*: that memory has been freed before"),
