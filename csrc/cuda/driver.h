@@ -264,15 +264,6 @@ enum {
     X(cuMemcpyDtoHAsync, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))        \
     X(cuMemcpyDtoDAsync, 3020, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))  \
     X(cuMemcpy2DAsync, 3020, (const CUDA_MEMCPY2D *copy, CUstream stream))                         \
-    X(cuMemcpy3DAsync, 3020, (const CUDA_MEMCPY3D *copy, CUstream stream))                         \
-    X(cuArray3DCreate, 3020, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *description))        \
-    X(cuArrayDestroy, 2000, (CUarray array))                                                       \
-    X(cuTexObjectCreate, 5000,                                                                     \
-      (CUtexObject * object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture, \
-       const void *view))                                                                          \
-    X(cuTexObjectDestroy, 5000, (CUtexObject object))                                              \
-    X(cuSurfObjectCreate, 5000, (CUsurfObject * object, const CUDA_RESOURCE_DESC *resource))       \
-    X(cuSurfObjectDestroy, 5000, (CUsurfObject object))                                            \
     X(cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                                   \
     X(cuStreamDestroy, 4000, (CUstream stream))                                                    \
     X(cuStreamQuery, 2000, (CUstream stream))                                                      \
@@ -300,6 +291,15 @@ enum {
 
 /* NULL if the driver lacks them. Their callers report what is not possible then. */
 #define OPTIONAL_DRIVER_FUNCTIONS(X)                                                               \
+    X(cuMemcpy3DAsync, 3020, (const CUDA_MEMCPY3D *copy, CUstream stream))                         \
+    X(cuArray3DCreate, 3020, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *description))        \
+    X(cuArrayDestroy, 2000, (CUarray array))                                                       \
+    X(cuTexObjectCreate, 5000,                                                                     \
+      (CUtexObject * object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture, \
+       const void *view))                                                                          \
+    X(cuTexObjectDestroy, 5000, (CUtexObject object))                                              \
+    X(cuSurfObjectCreate, 5000, (CUsurfObject * object, const CUDA_RESOURCE_DESC *resource))       \
+    X(cuSurfObjectDestroy, 5000, (CUsurfObject object))                                            \
     X(cuModuleGetTexRef, 2000, (CUtexref * reference, CUmodule module, const char *name))          \
     X(cuModuleGetSurfRef, 3000, (CUsurfref * reference, CUmodule module, const char *name))        \
     X(cuTexRefSetArray, 2000, (CUtexref reference, CUarray array, unsigned flags))                 \

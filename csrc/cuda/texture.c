@@ -317,10 +317,19 @@ static smk_code make_entry(device *d, texture_set *set, const smk_texture *t, te
     return make_object(d, e, status);
 }
 
+static bool has_textures(const driver *cu) {
+    return cu->cuArray3DCreate && cu->cuArrayDestroy && cu->cuMemcpy3DAsync &&
+           cu->cuTexObjectCreate && cu->cuTexObjectDestroy && cu->cuSurfObjectCreate &&
+           cu->cuSurfObjectDestroy;
+}
+
 smk_code texture_set_make(device *d, const smk_job *job, CUmodule module,
                           const CUdeviceptr *addresses, texture_set **out, smk_status *status) {
     *out = NULL;
     if (!job->n_textures) return SMK_OK;
+    if (!has_textures(d->cu))
+        return smk_fail(status, SMK_DRIVER_TOO_OLD,
+                        "the NVIDIA driver lacks functions for textures: use device=\"emu\"");
     texture_set *set = calloc(1, sizeof *set);
     if (!set) return smk_fail_memory(status, sizeof *set, "textures");
     *out = set;
