@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -18,10 +19,10 @@ SOURCES += sorted(path for path in CSRC.glob("pipeline/*.c") if path.stem != "ru
 
 
 def build(target: Path, sources: Sequence[Path], *flags: str) -> None:
-    compiler = shutil.which(os.environ.get("CC", "gcc").split()[0])
-    if not compiler:
+    compiler = shlex.split(os.environ.get("CC", "gcc"))
+    if not shutil.which(compiler[0]):
         pytest.skip("no C compiler")
-    command = [compiler, "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
+    command = [*compiler, "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
     command += [*flags, *map(str, sources), "-o", str(target), "-pthread", "-ldl", "-lm"]
     subprocess.run(command, check=True)
 
