@@ -63,8 +63,8 @@ def _array(
     if fill == "random":
         if dtype.kind == "f":
             return rng.standard_normal(shape).astype(dtype)
-        low = -100 if dtype.kind == "i" else 0
-        return rng.integers(low, 101, shape).astype(dtype)
+        low, high = (-100 if dtype.kind == "i" else 0), (255 if dtype == np.uint8 else 100)
+        return rng.integers(low, high, shape, endpoint=True).astype(dtype)
     if fill == "arange":
         return np.arange(np.prod(shape, dtype=int)).astype(dtype).reshape(shape)
     if fill in ("zeros", "ones"):

@@ -341,12 +341,13 @@ def _device(name: str | None) -> Device:
     for device in found:
         if device.name == ("cuda:0" if name in (None, "cuda") else name):
             return device
-    why = "" if len(found) > 1 else f" ({_core.config()['driver']})"
-    raise NoDeviceError(
-        f"bench times a GPU, and there are {len(found) - 1} here{why}; device should be one of "
-        f"{', '.join(device.name for device in found)}, not {name!r}; pass device='emu' to time "
-        "the emulator itself, or count with smemkern.trace"
-    )
+    if len(found) == 1 and name in (None, "cuda"):
+        raise NoDeviceError(
+            f"bench times a GPU, and there is none here: {_core.config()['driver']}. device='emu' "
+            "times the emulator itself; smemkern.trace counts accesses"
+        )
+    known = ", ".join(device.name for device in found)
+    raise NoDeviceError(f"there is no device {name!r} to time; there are: {known}")
 
 
 def _predict(

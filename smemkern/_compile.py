@@ -117,6 +117,8 @@ def kernel_source(
             raise ValueError("options are for CUDA C++; this source is PTX already")
         ptx = text.encode()
         return text, ptx, _entry(ptx, name, file or "the PTX"), Origin(file)
+    if file and file.endswith(".ptx"):
+        raise ValueError(f"{file} is not PTX: a PTX text begins with .version")
     unit = _Unit(text, file, name, given)
     try:
         made = unit.compiled()

@@ -100,7 +100,7 @@ class Kernel:
     def __new__(
         cls,
         source_or_ptx: str | PathLike[str] | Compiled,
-        name: str | None,
+        name: str | None = None,
         options: Sequence[str] = (),
         *,
         check: bool = False,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from smemkern._argspec import arguments, extent
+from smemkern._argspec import argument, arguments, extent
 
 
 def one(text, seed=0):
@@ -85,3 +85,8 @@ def test_extent():
     for text in ("", "0", "1,2,3,4", "a", "-1"):
         with pytest.raises(ValueError, match="positive integers"):
             extent(text)
+
+
+def test_random_bytes_are_all_bytes():
+    rng = np.random.default_rng()
+    assert len(np.unique(argument("u8[20000]=random", rng))) == 256

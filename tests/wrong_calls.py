@@ -206,7 +206,7 @@ KERNEL = [
         PTX.encode(),
         "scale",
     ),
-    case("name missing", TypeError, "name", Kernel, PTX),
+    case("no source", TypeError, "source_or_ptx", Kernel),
     case("name a number", TypeError, "must be str or None", Kernel, PTX, 3),
     case("source with NUL", ValueError, "null", Kernel, PTX + "\0", "scale"),
     case(

@@ -19,10 +19,10 @@ typedef struct kernel {
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"source_or_ptx", "name", "options", "check", NULL};
     module_state *state = PyType_GetModuleState(type);
-    const char *name;
+    const char *name = NULL;
     PyObject *source, *options = NULL;
     int check = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oz|O$p:Kernel", keywords, &source, &name,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|zO$p:Kernel", keywords, &source, &name,
                                      &options, &check)) {
         return NULL;
     }
@@ -387,7 +387,7 @@ static PyGetSetDef kernel_getset[] = {
 };
 
 static const char kernel_doc[] =
-    "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
+    "Kernel(source_or_ptx, name=None, options=(), *, check=False)\n"
     "--\n\n"
     "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None,\n"
     "timeout=None, max_instructions=None, textures=None, cluster=None, cooperative=False).\n\n"
