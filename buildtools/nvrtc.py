@@ -20,6 +20,9 @@ class NvrtcError(RuntimeError):
 @functools.lru_cache(maxsize=1)
 def _load(library: Path) -> ctypes.CDLL:
     try:
+        # NVRTC opens this by its name alone, which a wheel's folder is not searched for.
+        for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
+            ctypes.CDLL(str(builtins))
         loaded = ctypes.CDLL(str(library))
         loaded.nvrtcGetErrorString.restype = ctypes.c_char_p
     except (OSError, AttributeError) as error:

@@ -4,6 +4,7 @@
 #include "nvrtc_library.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,6 +37,17 @@ void nvrtc_set_library(const char *path) {
     pthread_mutex_unlock(&opening);
 }
 
+/* Opens libnvrtc-builtins of the library's own folder. NVRTC opens it by its name alone, so without
+ * this it is found in the system's folders only, but not in a wheel's. */
+static void open_builtins(const char *path, int major, int minor) {
+    char file[PATH_MAX];
+    const char *end = strrchr(path, '/');
+    if (!end) return; /* a system name: so is that of the builtins */
+    const int n = snprintf(file, sizeof file, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(end - path),
+                           path, major, minor);
+    if (n > 0 && (size_t)n < sizeof file) dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* On failure appends the path and the reason to `tried`. */
 static bool open_library(const char *path, nvrtc_library *out, char *tried, size_t size) {
     size_t used = strlen(tried);
@@ -56,6 +68,7 @@ static bool open_library(const char *path, nvrtc_library *out, char *tried, size
     int major = 0, minor = 0;
     out->nvrtcVersion(&major, &minor);
     out->version = 1000 * major + 10 * minor;
+    open_builtins(path, major, minor);
     return true;
 }
 
