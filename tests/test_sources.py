@@ -6,11 +6,13 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import smemkern
+from checks import environment
 from smemkern import _compile, _core
 from smemkern._demangle import demangled, normal
 from smemkern._outline import Outline, every
@@ -337,3 +339,17 @@ def test_a_hazard_in_a_header_shows_its_source_and_callers(command, tmp_path):
     done = command("check", HEADER_RACE, "--grid=1", "--block=64", "--arg=f32[64]")
     assert "shift.cuh:2 |     s[threadIdx.x] = s[(threadIdx.x + 1) % 64];" in done.stdout
     assert "own name.cu:6 |     shift(s);  (calls it)" in done.stdout
+
+
+def test_nvrtc_takes_the_builtins_beside_it(nvrtc):
+    """By itself it looks in the system's folders only, where they are if there is a toolkit."""
+    text = """
+import random, re, smemkern
+smemkern.Kernel(f'extern "C" __global__ void k(int *x) {{ *x = {random.getrandbits(30)}; }}', "k")
+print(*sorted(set(re.findall(r"/\\S*nvrtc\\S*", open("/proc/self/maps").read()))))
+"""
+    ran = subprocess.run([sys.executable, "-c", text], env=environment(), stdout=subprocess.PIPE)
+    files = [Path(file) for file in ran.stdout.decode().split()]
+    builtins = [file for file in files if file.name.startswith("libnvrtc-builtins")]
+    [library] = [file for file in files if file not in builtins]
+    assert [file.parent for file in builtins] == [library.parent]
