@@ -216,10 +216,16 @@ def python_sources(ptx: str) -> dict[str, str]:
     """The text of the files that a PTX text's line information names, by name without folders."""
     found = {"": ptx}
     for file in re.findall(r'^\s*\.file\s+\d+\s+"([^"]*)"', ptx, re.M):
-        lines = linecache.getlines(file)
+        lines = linecache.getlines(file) or linecache.getlines(_loaded(basename(file)))
         if lines:
             found.setdefault(basename(file), "".join(lines))
     return found
+
+
+def _loaded(name: str) -> str:
+    """The file of the loaded module of this name: a library's cache may name a folder of before."""
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return next((file for file in files if file and basename(file) == name), "")
 
 
 def build(

@@ -341,13 +341,15 @@ def _device(name: str | None) -> Device:
     for device in found:
         if device.name == ("cuda:0" if name in (None, "cuda") else name):
             return device
-    if len(found) == 1 and name in (None, "cuda"):
+    if len(found) == 1 and (name is None or name.startswith("cuda")):
         raise NoDeviceError(
             f"bench times a GPU, and there is none here: {_core.config()['driver']}. device='emu' "
             "times the emulator itself; smemkern.trace counts accesses"
         )
     known = ", ".join(device.name for device in found)
-    raise NoDeviceError(f"there is no device {name!r} to time; there are: {known}")
+    raise NoDeviceError(
+        f"there is no device {name!r} to time; there are: {known}; device='emu' times the emulator"
+    )
 
 
 def _predict(

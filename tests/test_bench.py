@@ -59,7 +59,7 @@ def test_a_variant_takes_only_its_dtypes():
 def test_wrong_calls():
     with pytest.raises(ValueError, match="no variant 'tild'"):
         smemkern.bench([(8, 8, 8)], variants=["tild"], device="emu")
-    with pytest.raises(smemkern.NoDeviceError, match="there is no device 'cuda:99' to time"):
+    with pytest.raises(smemkern.NoDeviceError, match="device='emu'"):
         smemkern.bench(device="cuda:99")
 
 
@@ -75,7 +75,7 @@ def test_command(command):
     lines = command.json(f"{words} --device emu")["lines"]
     assert [line["shape"] for line in lines] == [[32, 32, 32], [16, 24, 8]]
     assert command.run(f"{words} --device cuda:99") == 3
-    assert "there is no device 'cuda:99' to time; there are: " in command.err
+    assert "device='emu'" in command.err
 
 
 # ---- the fit
