@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _adapters, _core
 from ._adapters import Call
+from ._compile import is_ptx
 
 # Options of nvcc that NVRTC has, too: the others are of the host's compiler and of ptxas.
 _SHARED = ("-D", "-U", "-I", "--define", "--undefine", "--include-path", "-std", "--std")
@@ -54,6 +55,5 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     if what.enable_cooperative_groups:
         options.setdefault("cooperative", True)
     source = _source(what)
-    is_ptx = _adapters.is_ptx(source)
-    kernel = _core.Kernel(source, own or name, () if is_ptx else _options(what, source))
+    kernel = _core.Kernel(source, own or name, () if is_ptx(source) else _options(what, source))
     return _adapters.plain(kernel, (grid, block, *map(_adapters.host_array, rest)), options)

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _adapters, _core, _ptx_link
 from ._adapters import Call
+from ._compile import is_ptx
 from ._device_code import device_code, has_host_code
 
 
@@ -20,7 +21,7 @@ def _text(given: Any) -> str:
 
 def _kernel(text: str, name: str | None, options: tuple[str, ...]) -> _core.Kernel:
     __tracebackhide__ = True
-    if _adapters.is_ptx(text):
+    if is_ptx(text):
         names = _ptx_link.entries(text)
         if name is None and len(names) != 1:
             _adapters.refuse_names(names)
@@ -41,12 +42,10 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
         kernel = _core.Kernel(os.fspath(what), name, tuple(compiler))
         return _adapters.plain(kernel, given, options)
     texts = list(map(_text, what if isinstance(what, list | tuple) else [what]))
-    if all(map(_adapters.is_ptx, texts)) and len(texts) > 1:
-        text = _ptx_link.link(texts)
-    else:
-        text = "\n".join(texts)
+    modules = len(texts) > 1 and all(map(is_ptx, texts))
+    text = _ptx_link.link(texts) if modules else "\n".join(texts)
     kernel = _kernel(text, name, tuple(compiler))
     call = _adapters.plain(kernel, given, options)
-    if _adapters.is_ptx(text):
+    if is_ptx(text):
         return call._replace(sources=_adapters.python_sources(text))
     return call._replace(sources={"kernel.cu": text})

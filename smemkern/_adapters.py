@@ -191,11 +191,6 @@ def take_name(options: dict[str, Any]) -> str | None:
     return name
 
 
-def is_ptx(text: str) -> bool:
-    """Whether a text is PTX: it begins with .version, possibly after comments."""
-    return re.match(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version", text, re.S) is not None
-
-
 def refuse_names(names: Sequence[str]) -> None:
     """Raises the error of a text that has several kernels, or none, and no name= that chooses."""
     __tracebackhide__ = True
