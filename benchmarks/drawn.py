@@ -1,0 +1,214 @@
+"""Compares `auto` with PyTorch on shapes that nobody chose: drawn at random, a new seed per run.
+
+    python benchmarks/drawn.py --count 60                     # 60 draws of each kind
+    python benchmarks/drawn.py --count 60 --seed 7 --candidates --output drawn.json
+
+A step of gpu.py (`sweep`). M, N and K are log-uniform in 2..16384, half of the shapes are rounded
+to multiples of 16, the layout is one of NN, NT, TN, TT. Times are medians between CUDA events, in
+turns with torch.matmul (transposes: with a copy of the same bytes and PyTorch's transpose).
+`--candidates` also times the variants among which `auto` chooses. That tells a wrong choice from a
+missing kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import secrets
+import statistics
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sweep import LAYOUTS, in_turns, operands
+
+Record = dict[str, Any]
+Shape = tuple[int, int, int]
+
+LIMIT = 16384
+MOST_ELEMENTS = 2**28  # of one array
+TINY_US = 8  # a product that takes cuBLAS less is tiny
+
+
+class Kind(NamedTuple):
+    """A row of the table of results: the calls it draws."""
+
+    dtype: str
+    accuracy: str = "float32"
+    batched: bool = False
+
+
+KINDS = {
+    "float32": Kind("float32"),
+    "norm": Kind("float32", "norm"),
+    "tf32": Kind("float32", "tf32"),
+    "float64": Kind("float64"),
+    "bfloat16": Kind("bfloat16"),
+    "float16": Kind("float16"),
+    "batches, float32": Kind("float32", batched=True),
+    "batches, bfloat16": Kind("bfloat16", batched=True),
+    "batches, float64": Kind("float64", batched=True),
+}
+BITS = ("uint8", "int16", "float32", "float64")  # of transposes
+
+
+def log_uniform(rng: random.Random, low: int, high: int) -> int:
+    return round(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def draw(rng: random.Random, batched: bool = False) -> tuple[int, Shape, str]:
+    """(batch, (M, N, K), layout)"""
+    while True:
+        batch = log_uniform(rng, 2, 500) if batched else 1
+        shape = tuple(log_uniform(rng, 2, 1024 if batched else LIMIT) for _ in range(3))
+        if rng.random() < 0.5:
+            shape = tuple(max(16, round(n / 16) * 16) for n in shape)
+        m, n, k = shape
+        if batch * max(m * k, k * n, m * n) <= MOST_ELEMENTS:
+            return batch, shape, rng.choice(LAYOUTS)
+
+
+def medians(torch: Any, work: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+    """Milliseconds of each."""
+    times = in_turns(torch, list(work.values()), seconds)
+    return {name: statistics.median(each) for name, each in zip(work, times, strict=True)}
+
+
+def error_of(torch: Any, a: Any, b: Any, out: Any) -> float:
+    """Relative to the norm of the product in float64."""
+    exact = a.double() @ b.double()
+    return float(torch.linalg.norm(out.double() - exact) / torch.linalg.norm(exact))
+
+
+def candidates_of(kind: Kind, batch: int, shape: Shape) -> list[tuple[str, dict[str, int]]]:
+    """What `auto` chooses among, but for what it expects to be far slower."""
+    import smemkern
+
+    every = smemkern.choices(*shape, dtype=kind.dtype, accuracy=kind.accuracy, batch=batch)
+    return [(c.variant, c.params) for c in every if c.microseconds < 5 * every[0].microseconds]
+
+
+def product(torch: Any, kind: Kind, rng: random.Random, seconds: float, candidates: bool) -> Record:
+    import smemkern
+
+    batch, shape, layout = draw(rng, kind.batched)
+    a, b, out = operands(torch, batch, shape, layout, getattr(torch, kind.dtype))
+    peer = torch.empty_like(out)
+    torch.backends.cuda.matmul.allow_tf32 = kind.accuracy == "tf32"
+    work: dict[str, Callable[[], object]] = {
+        "auto": partial(smemkern.gemm, a, b, accuracy=kind.accuracy, out=out),
+        "cublas": partial(torch.matmul, a, b, out=peer),
+    }
+    out.fill_(math.nan)
+    line: Record = {"batch": batch, "shape": shape, "layout": layout}
+    if math.prod(shape) * batch < 2**36:
+        work["auto"]()
+        line["error"] = error_of(torch, a, b, out)
+    for variant, params in candidates_of(kind, batch, shape) if candidates else ():
+        name = f"{variant} {json.dumps(params)}" if params else variant
+        one = partial(smemkern.gemm, a, b, variant=variant, out=out, **params)
+        try:
+            one()
+        except (ValueError, TypeError):
+            continue
+        work[name] = one
+    times = medians(torch, work, seconds)
+    line |= {"ms": times.pop("auto"), "cublas_ms": times.pop("cublas")}
+    return {**line, **({"candidates": times} if candidates else {})}
+
+
+def transpose(torch: Any, rng: random.Random, seconds: float) -> Record:
+    import smemkern
+
+    bits = rng.choice(BITS)
+    while True:
+        shape = (log_uniform(rng, 2, 4 * LIMIT), log_uniform(rng, 2, 4 * LIMIT))
+        if rng.random() < 0.5:
+            shape = tuple(max(16, round(n / 16) * 16) for n in shape)  # type: ignore[assignment]
+        if math.prod(shape) <= MOST_ELEMENTS:
+            break
+    x = torch.randint(0, 99, shape, device="cuda").to(getattr(torch, bits))
+    out, theirs, same = (torch.empty_like(y) for y in (x.T.contiguous(), x.T.contiguous(), x))
+    work = {
+        "ms": partial(smemkern.transpose, x, out=out),
+        "copy_ms": partial(same.copy_, x),
+        "torch_ms": partial(theirs.copy_, x.T),
+    }
+    out.zero_()
+    work["ms"]()
+    if not bool((out == x.T).all()):
+        raise SystemExit(f"transpose of {shape} {bits} is wrong")
+    return {"dtype": bits, "shape": shape, **medians(torch, work, seconds)}
+
+
+def geometric_mean(ratios: Iterable[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def summary(lines: list[Record], peer: str) -> Record:
+    ratios = sorted(line[peer] / line["ms"] for line in lines)
+    tiny = [line[peer] / line["ms"] for line in lines if line[peer] * 1e3 < TINY_US]
+    worst = min(lines, key=lambda line: line[peer] / line["ms"])
+    return {
+        "geometric_mean": geometric_mean(ratios),
+        "tiny": geometric_mean(tiny) if tiny else None,
+        "below_0.9": sum(ratio < 0.9 for ratio in ratios) / len(ratios),
+        "below_0.8": sum(ratio < 0.8 for ratio in ratios) / len(ratios),
+        "least": ratios[0],
+        "worst": {key: worst[key] for key in ("batch", "shape", "layout", "dtype") if key in worst},
+    }
+
+
+def sweep(
+    count: int, seed: int | None = None, seconds: float = 0.02, candidates: bool = False
+) -> Record:
+    """`count` draws of each kind: a summary, and a line per draw."""
+    import torch
+
+    seed = secrets.randbits(32) if seed is None else seed
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    print(f"drawn shapes: seed {seed}, {count} of each kind", flush=True)
+    record: Record = {"seed": seed, "torch": torch.__version__}
+    for name, kind in KINDS.items():
+        lines = [product(torch, kind, rng, seconds, candidates) for _ in range(count)]
+        record[name] = {**summary(lines, "cublas_ms"), "lines": lines}
+        report(name, record[name])
+    lines = [transpose(torch, rng, seconds) for _ in range(count)]
+    record["transposes"] = {
+        **summary(lines, "copy_ms"),
+        "torch_least": min(line["torch_ms"] / line["ms"] for line in lines),
+        "lines": lines,
+    }
+    report("transposes", record["transposes"])
+    return record
+
+
+def report(name: str, part: Record) -> None:
+    shares = ", ".join(f"{key} {part[key]:.3f}" for key in ("below_0.9", "below_0.8", "least"))
+    tiny = f"{part['tiny']:.3f}" if part["tiny"] else "-"
+    print(
+        f"{name:20}{part['geometric_mean']:.3f}, tiny {tiny}, {shares} {part['worst']}", flush=True
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=60, help="draws of each kind")
+    parser.add_argument("--seed", type=int, help="default: a new one")
+    parser.add_argument("--seconds", type=float, default=0.02, help="time budget of each draw")
+    parser.add_argument("--candidates", action="store_true", help="time every variant")
+    parser.add_argument("--output", type=Path, help="JSON file to write")
+    options = parser.parse_args()
+    record = sweep(options.count, options.seed, options.seconds, options.candidates)
+    if options.output:
+        options.output.write_text(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()
