@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from . import _core, _timings
+from ._choices import ACCURACIES, has_aligned_rows
 from ._devices import Device, devices
 from ._document import Node, Paragraph, Table, as_text, in_notebook
 from ._observe import _measure
@@ -72,6 +73,13 @@ class Line(NamedTuple):
     ms: float  # median
     best_ms: float
     rate: float  # gemm: TFLOP/s; transpose: TB/s read plus written
+    batch: int = 1
+    layout: str = "NN"  # of a gemm; T: the operand is the transpose of a row-major array
+
+    @property
+    def call(self) -> tuple[str, Shape, int, str]:
+        """What was computed: equal in the lines of several variants."""
+        return self.dtype, self.shape, self.batch, self.layout
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +112,7 @@ class Bench:
                 Right(f"{line.best_ms:.4g}"),
                 Right(
                     f"{line.rate:.4g}",
-                    "good" if line.ms == self._fastest_ms[line.dtype, line.shape] else "",
+                    "good" if line.ms == self._fastest_ms[line.call] else "",
                 ),
             )
             for line in self
@@ -192,23 +200,22 @@ class Bench:
         """
         terms, times, weights = [], [], []
         for line in self:
-            m, n, k = line.shape
+            m, n, _ = line.shape
             fitting = timing.side == 0 or min(m, n) <= timing.side
-            aligned = timing.aligned == _is_aligned(line.shape, line.dtype)
+            aligned = timing.aligned == has_aligned_rows(line.shape, line.dtype, line.layout)
             if line[:4] == timing[:4] and fitting and aligned:
-                [(_, _, own)] = _predict([timing], (m, n, k), timing.dtype, self.device)
+                [(_, _, own)] = _predict([timing], line, self.device)
                 terms.append(own)
                 times.append(line.ms * 1e3)
-                weights.append(min(1.0, 1.5 * self._fastest_ms[line.dtype, line.shape] / line.ms))
+                weights.append(min(1.0, 1.5 * self._fastest_ms[line.call] / line.ms))
         return terms, times, weights
 
     @cached_property
-    def _fastest_ms(self) -> dict[tuple[str, Shape], float]:
-        """Milliseconds of the fastest variant, by dtype and shape."""
-        fastest: dict[tuple[str, Shape], float] = {}
+    def _fastest_ms(self) -> dict[tuple[str, Shape, int, str], float]:
+        """Milliseconds of the fastest variant, by what was computed."""
+        fastest: dict[tuple[str, Shape, int, str], float] = {}
         for line in self:
-            key = line.dtype, line.shape
-            fastest[key] = min(line.ms, fastest.get(key, math.inf))
+            fastest[line.call] = min(line.ms, fastest.get(line.call, math.inf))
         return fastest
 
 
@@ -353,23 +360,23 @@ def _device(name: str | None) -> Device:
 
 
 def _predict(
-    timings: Sequence[Timing], shape: Shape, dtype: str, on: Device
+    timings: Sequence[Timing], line: Line, on: Device
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, microseconds, terms) of each timing whose variant runs there, at any accuracy."""
     major, minor = on.compute_capability or (0, 0)
-    m, n, k = shape
+    m, n, k = line.shape
     return [
         found
         for aligned in (False, True)
         for found in _core.predict(
             timings,
             timings[0].op,
-            dtype,
-            "tf32",
-            (m, n, k, 1),
+            line.dtype,
+            ACCURACIES[-1],
+            (m, n, k, line.batch),
             10 * major + minor,
             on.multiprocessors or 1,
-            0,
+            line.layout,
             aligned,
         )
     ]
@@ -378,9 +385,8 @@ def _predict(
 def _candidates(op: str, dtypes: Sequence[str], on: Device) -> list[Named]:
     """The variants and parameters that "auto" chooses among on a device."""
     timings = [t for t in _timings.load(on.description) if t.op == op]
-    indices = {
-        i for dtype in dtypes if timings for i, _, _ in _predict(timings, (1, 1, 1), dtype, on)
-    }
+    least = [Line(op, "", {}, dtype, (1, 1, 1), 0.0, 0.0, 0.0) for dtype in dtypes if timings]
+    indices = {i for line in least for i, _, _ in _predict(timings, line, on)}
     return [(timings[i].variant, timings[i].params) for i in sorted(indices)]
 
 
@@ -408,12 +414,6 @@ def _times(
     _, [once] = _measure(op, *arrays, variant=name, device=where, repeat=1, **params)
     repeat = min(max(int(seconds * 1e3 / max(once, 1e-3)), 3), 60)
     return _measure(op, *arrays, variant=name, device=where, repeat=repeat, **params)[1]
-
-
-def _is_aligned(shape: Shape, dtype: str) -> bool:
-    _, n, k = shape
-    size = {"float64": 8, "float32": 4}.get(dtype, 2)
-    return n * size % 16 == 0 and k * size % 16 == 0
 
 
 def _kind(timing: Timing) -> str:

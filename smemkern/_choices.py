@@ -12,6 +12,7 @@ from ._table import Bar, Right
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 ACCURACIES = ("float32", "norm", "tf32")
+LAYOUTS = ("NN", "NT", "TN", "TT")
 H200 = ("NVIDIA H200", 90, 132)  # the GPU on which the packaged table was measured
 
 
@@ -37,6 +38,14 @@ class Choices(Rows[Choice]):
         return Table(("variant", "parameters", "microseconds", ""), rows)
 
 
+def has_aligned_rows(shape: tuple[int, ...], dtype: str, layout: str = "NN") -> bool:
+    """Whether rows of contiguous operands begin at multiples of 16 bytes."""
+    m, n, k = shape
+    size = {"float64": 8, "float32": 4}.get(dtype, 2)
+    rows = (k if layout[0] == "N" else m, n if layout[1] == "N" else k)
+    return all(row * size % 16 == 0 for row in rows)
+
+
 def choices(
     m: int,
     n: int,
@@ -45,6 +54,7 @@ def choices(
     dtype: str = "float32",
     accuracy: str = "float32",
     batch: int = 1,
+    layout: str = "NN",
     aligned: bool | None = None,
 ) -> Choices:
     """The variants that `smemkern.gemm(..., variant="auto")` chooses among, the chosen one first.
@@ -58,9 +68,11 @@ def choices(
         The accuracy required of a float32 product; see smemkern.gemm.
     batch : int
         The number of products.
+    layout : "NN", "NT", "TN" or "TT"
+        T: A, or B, is the transpose of a row-major array, as in a.T.
     aligned : bool, optional
         Whether the rows of the operands begin at multiples of 16 bytes. None: whether they would
-        if the operands were contiguous.
+        if the arrays were contiguous.
 
     Returns
     -------
@@ -70,7 +82,7 @@ def choices(
     Raises
     ------
     ValueError
-        If there is no such accuracy or dtype, or a size is negative.
+        If there is no such accuracy, dtype or layout, or a size is negative.
 
     Examples
     --------
@@ -93,13 +105,14 @@ def choices(
     if accuracy not in ACCURACIES:
         known = ", ".join(map(repr, ACCURACIES))
         raise ValueError(f"there is no accuracy {accuracy!r}; there are: {known}")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout should be one of {', '.join(LAYOUTS)}, not {layout!r}")
     if aligned is None:
-        bits = {"float64": 64, "float32": 32}.get(dtype, 16)
-        aligned = n * bits % 128 == 0 and k * bits % 128 == 0
+        aligned = has_aligned_rows((m, n, k), dtype, layout)
     timings = _timings.load(name)
     shape = (m, n, k, batch)
     fitting = _core.predict(
-        timings, "gemm", dtype, accuracy, shape, sm, multiprocessors, 0, aligned
+        timings, "gemm", dtype, accuracy, shape, sm, multiprocessors, layout, aligned
     )
     found = [
         Choice(timings[index].variant, timings[index].params, round(microseconds, 2))

@@ -233,7 +233,7 @@ def predict(
     sizes: tuple[int, int, int, int],
     sm: int,
     multiprocessors: int,
-    strides: int,
+    layout: str,
     aligned: bool,
     /,
 ) -> list[tuple[int, float, tuple[float, ...]]]: ...

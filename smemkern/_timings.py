@@ -85,4 +85,4 @@ def _check(timings: list[Timing]) -> None:
     """Raises if the table names a variant or parameter that no longer exists."""
     from . import _core
 
-    _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, 0, False)
+    _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, "NN", False)

@@ -16,8 +16,10 @@ CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
 
-def predicted(timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True):
-    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, 0, aligned)
+def predicted(
+    timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True, layout="NN"
+):
+    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, layout, aligned)
 
 
 # ---- the times
@@ -100,6 +102,33 @@ def config(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     yield tmp_path
     _core.set_timings(0, None)
+
+
+def terms_of(variant, shape, layout, **options):
+    timings = [t for t in _timings.read(_timings.PACKAGED) if t.variant == variant and not t.params]
+    [(_, _, terms)] = predicted(timings, shape, layout=layout, **options)
+    return dict(zip(_timings.TERMS, terms, strict=True))
+
+
+def test_layouts_that_are_packed_first():
+    """wgmma reads tf32 operands from shared memory K-major only: a transposed A is packed."""
+    shape, ask = (2048, 1024, 512), {"accuracy": "tf32"}
+    plain = terms_of("tf32", shape, "NN", **ask)
+    assert terms_of("tf32", shape, "NT", **ask) == plain
+    packed = terms_of("tf32", shape, "TT", **ask)
+    assert packed["bytes"] - plain["bytes"] == pytest.approx(2 * 4 * 2048 * 512 * 1e-6)
+
+
+def test_few_rows_by_layout():
+    """A K-major thick operand has strips of other sizes, so the tiles differ."""
+    row, column = [terms_of("skinny", (4, 4096, 4096), layout) for layout in ("NN", "NT")]
+    assert row["tile"] != column["tile"] or row["step"] != column["step"]
+    assert terms_of("skinny", (4, 4096, 4096), "TN") == row
+
+
+def test_wrong_layout():
+    with pytest.raises(ValueError, match="layout should be one of NN, NT, TN, TT, not 'N'"):
+        smemkern.choices(8, 8, 8, layout="N")
 
 
 def as_timed(timings, device, shapes, scale):
