@@ -104,28 +104,6 @@ def config(tmp_path, monkeypatch):
     _core.set_timings(0, None)
 
 
-def terms_of(variant, shape, layout, **options):
-    timings = [t for t in _timings.read(_timings.PACKAGED) if t.variant == variant and not t.params]
-    [(_, _, terms)] = predicted(timings, shape, layout=layout, **options)
-    return dict(zip(_timings.TERMS, terms, strict=True))
-
-
-def test_layouts_that_are_packed_first():
-    """wgmma reads tf32 operands from shared memory K-major only: a transposed A is packed."""
-    shape, ask = (2048, 1024, 512), {"accuracy": "tf32"}
-    plain = terms_of("tf32", shape, "NN", **ask)
-    assert terms_of("tf32", shape, "NT", **ask) == plain
-    packed = terms_of("tf32", shape, "TT", **ask)
-    assert packed["bytes"] - plain["bytes"] == pytest.approx(2 * 4 * 2048 * 512 * 1e-6)
-
-
-def test_few_rows_by_layout():
-    """A K-major thick operand has strips of other sizes, so the tiles differ."""
-    row, column = [terms_of("skinny", (4, 4096, 4096), layout) for layout in ("NN", "NT")]
-    assert row["tile"] != column["tile"] or row["step"] != column["step"]
-    assert terms_of("skinny", (4, 4096, 4096), "TN") == row
-
-
 def test_wrong_layout():
     with pytest.raises(ValueError, match="layout should be one of NN, NT, TN, TT, not 'N'"):
         smemkern.choices(8, 8, 8, layout="N")
@@ -228,12 +206,30 @@ def test_a_prediction_is_the_sum_of_its_terms():
     assert us == pytest.approx(np.dot(terms, timing.microseconds))
 
 
-def terms_of(variant, shape, dtype="float32", aligned=True, **params):
+def terms_of(variant, shape, dtype="float32", aligned=True, layout="NN", **params):
     timing = _timings.Timing(
         "gemm", variant, params, dtype, "float32", aligned, 0, (1.0,) * len(_timings.TERMS)
     )
-    [(_, _, terms)] = predicted([timing], shape, dtype, aligned=aligned)
+    [(_, _, terms)] = predicted([timing], shape, dtype, aligned=aligned, layout=layout)
     return dict(zip(_timings.TERMS, terms, strict=True))
+
+
+def test_layouts_that_are_packed_first():
+    """wgmma reads tf32 operands from shared memory K-major only: a transposed A is packed."""
+    plain, b_only, both = (
+        terms_of("tf32", (2048, 1024, 512), layout=layout) for layout in ("NN", "NT", "TT")
+    )
+    assert b_only == plain
+    assert both["bytes"] - plain["bytes"] == pytest.approx(2 * 4 * 2048 * 512 * 1e-6)
+
+
+def test_few_rows_by_layout():
+    """The strips of a K-major thick operand have other sizes, so the tiles differ."""
+    row, column, transposed = (
+        terms_of("skinny", (4, 4096, 4096), layout=layout) for layout in ("NN", "NT", "TN")
+    )
+    assert row["tile"] != column["tile"] or row["step"] != column["step"]
+    assert transposed == row
 
 
 def planned(variant, shape, dtype, **params):
