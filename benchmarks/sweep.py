@@ -160,9 +160,9 @@ def tune(seconds: float = 0.03) -> Record:
     import torch
 
     import smemkern
-    from smemkern._bench import ALL_DTYPES, SHAPES, Bench, Line, _candidates
-    from smemkern._rows import Rows
-    from smemkern._timings import load
+    from smemkern._performance.bench import ALL_DTYPES, SHAPES, Bench, Line, _candidates
+    from smemkern._render.rows import Rows
+    from smemkern._variants.cost_model import load
 
     torch.manual_seed(2026)
     device = smemkern.devices()[0]

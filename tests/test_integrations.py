@@ -131,7 +131,7 @@ def test_triton_descriptors(tri, random, dtype, cols):
     """Tiles by the copy engine, in each of TMA's swizzles, past the end of the tensor too."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    from smemkern._adapter_triton import HostArray
+    from smemkern._adapters.triton import HostArray
 
     x = random.integers(-99, 99, (29, 128)).astype(dtype)
     out = np.zeros_like(x)
@@ -599,7 +599,7 @@ def test_extension_of_pytorch(nvrtc, random, name, dtype):
 
 def test_host_code_is_left_out_of_any_text(random):
     """Of random pieces, whole and cut: each line stays where it is, and device code stays."""
-    from smemkern._device_code import device_code
+    from smemkern._compiler.device_code import device_code
 
     pieces = EXTENSION.splitlines() + [
         "}",

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import smemkern
-from smemkern._judge import Tolerance
-from smemkern._judge_inputs import (
+from smemkern._judge.inputs import (
     PATTERNS,
     VALUES,
     Case,
@@ -21,6 +20,7 @@ from smemkern._judge_inputs import (
     poison,
     template,
 )
+from smemkern._judge.judge import Tolerance
 
 HEAD = """extern "C" __global__ void f(const float *x, const float *w, float *y, int n) {
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -654,11 +654,11 @@ def test_mistakes(command, files, words, error):
 def test_compiling_has_limits(files, monkeypatch):
     from pathlib import Path
 
-    from smemkern import _judge_runs
+    from smemkern._judge import runs
 
-    assert _judge_runs.compiled(Path("ref.cu"), None, ()).name == "f"
+    assert runs.compiled(Path("ref.cu"), None, ()).name == "f"
     with pytest.raises(smemkern.CompileError, match="did not compile in 0.001 seconds"):
-        _judge_runs.compiled(Path("ref.cu"), None, (), seconds=0.001)
-    monkeypatch.setattr(_judge_runs, "CHILD", ("-c", "import os; os.abort()"))
+        runs.compiled(Path("ref.cu"), None, (), seconds=0.001)
+    monkeypatch.setattr(runs, "CHILD", ("-c", "import os; os.abort()"))
     with pytest.raises(smemkern.CompileError, match="ref.cu: the compiler ended with -6"):
-        _judge_runs.compiled(Path("ref.cu"), None, ())
+        runs.compiled(Path("ref.cu"), None, ())

@@ -13,9 +13,10 @@ import pytest
 
 import smemkern
 from checks import environment
-from smemkern import _compile, _core
-from smemkern._demangle import demangled, normal
-from smemkern._outline import Outline, every
+from smemkern import _core
+from smemkern._compiler import compile as compiling
+from smemkern._compiler.demangle import demangled, normal
+from smemkern._compiler.outline import Outline, every
 
 WHOLE = """\
 #include <algorithm>
@@ -101,7 +102,7 @@ def test_a_template_that_nothing_instantiates(project, rng):
 
 def test_nvcc_gives_the_same_numbers(project, rng, monkeypatch):
     """Where nvcc and a host compiler are found."""
-    if _compile._nvcc.stamp() is None:
+    if compiling.nvcc.stamp() is None:
         pytest.skip("there is no nvcc")
     project.write_text(WHOLE.replace('#include "nowhere/to/be/found.h"\n', ""))
     monkeypatch.setenv("SMEMKERN_COMPILER", "nvcc")

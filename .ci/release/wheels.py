@@ -118,7 +118,12 @@ def look_into(folder: Path, source: Path) -> str:
         for file in kernels.rglob("*")
         if file.is_file()
     }
-    wanted |= {f"smemkern/{file.name}" for file in (source / "smemkern").glob("*.py*")}
+    package = source / "smemkern"
+    wanted |= {
+        str(file.relative_to(source))
+        for kind in ("py", "pyi")
+        for file in package.rglob(f"*.{kind}")
+    }
     wanted |= {"smemkern/py.typed", "smemkern/timings.json"}
     if missing := sorted(wanted - set(names)):
         raise Failed(f"missing: {' '.join(missing)}")
