@@ -1,6 +1,6 @@
 """python -m smemkern: the shared-memory laboratory from the command line.
 
-A command is a module, as described in common.py, and an entry of COMMANDS.
+A command is a module, as _cli/common.py describes it, and an entry of COMMANDS.
 """
 
 from __future__ import annotations
@@ -28,12 +28,6 @@ from ._cli import (
     trace,
 )
 from ._reports import formats
-from .errors import (
-    CompileError,
-    DriverTooOldError,
-    Error,
-    NoDeviceError,
-)
 
 COMMANDS = {
     "info": info,
@@ -48,9 +42,6 @@ COMMANDS = {
     "judge": judge,
     "completion": completion,
 }
-
-_USAGE = (CompileError, OSError, OverflowError, TypeError, ValueError)
-_MISSING = (DriverTooOldError, ImportError, NoDeviceError, common.Missing)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -111,7 +102,7 @@ def _run(arguments: list[str] | None) -> int:
     except Exception as error:
         if chosen.traceback:
             traceback.print_exc()
-        status, message = _status_and_message(error)
+        status, message = common.status_and_message(error)
         shown = formats.quoted(message, chosen)
         print(f"{top.prog} {chosen.command}: error: {shown}", file=sys.stderr)
         _report_error(message, chosen)
@@ -122,25 +113,6 @@ def _report_error(message: str, chosen: argparse.Namespace) -> None:
     """Adds the error to the reports, unless writing a report is what failed."""
     with contextlib.suppress(OSError):
         formats.fail(message, chosen.command, chosen)
-
-
-def _status_and_message(error: Exception) -> tuple[int, str]:
-    """The exit status for an error, and the message to print."""
-    message = str(error).strip()
-    if isinstance(error, _MISSING):
-        return common.MISSING, message
-    if isinstance(error, TimeoutError):  # an OSError
-        return common.FAILED, message
-    if isinstance(error, OSError) and error.filename:
-        return common.USAGE, f"{error.filename}: {error.strerror}"
-    if isinstance(error, _USAGE):
-        return common.USAGE, message
-    if isinstance(error, Error):
-        return common.FAILED, message
-    if isinstance(error, MemoryError):
-        return common.FAILED, message or "out of memory; use smaller shapes"
-    kind = type(error).__name__
-    return common.FAILED, f"{kind}: {message}; this is a bug: please report what --traceback shows"
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from checks import environment
 from smemkern import _core
 from smemkern._compiler import compile as compiling
 from smemkern._compiler.demangle import demangled, normal
+from smemkern._compiler.includes import Includes
 from smemkern._compiler.outline import Outline, every
 
 WHOLE = """\
@@ -354,3 +355,11 @@ print(*sorted(set(re.findall(r"/\\S*nvrtc\\S*", open("/proc/self/maps").read()))
     builtins = [file for file in files if file.name.startswith("libnvrtc-builtins")]
     [library] = [file for file in files if file not in builtins]
     assert [file.parent for file in builtins] == [library.parent]
+
+
+@pytest.mark.parametrize("part", ["/*", 'R"(', '"'])
+def test_texts_that_nothing_closes_have_an_outline(part):
+    """Each is one token up to the end; that takes no time that grows with its square."""
+    text = f"int before; {part * 100_000}"
+    assert [item.kind for item in Outline(text).items][0] == "simple"
+    assert not Includes(f"#pragma once\n{text}", Path("kernel.cu"), "kernel.cu", []).missing

@@ -18,6 +18,7 @@ from os.path import basename
 from typing import Any, NamedTuple
 
 from .. import _core
+from .._compiler.kernel_file import is_file_name
 
 
 class Call(NamedTuple):
@@ -57,15 +58,11 @@ _ACCEPTED = (
 
 def is_source(what: object) -> bool:
     """Whether it is text of a kernel or a file's name, or a list of such; no operation's name."""
-    if isinstance(what, os.PathLike) or is_file_name(what):
+    if isinstance(what, os.PathLike):
         return True
     if isinstance(what, str):
-        return "__global__" in what or ".version" in what or "\n" in what
+        return is_file_name(what) or "__global__" in what or ".version" in what or "\n" in what
     return isinstance(what, list | tuple) and bool(what) and all(map(is_source, what))
-
-
-def is_file_name(what: object) -> bool:
-    return isinstance(what, str) and "\n" not in what and what.endswith((".cu", ".cuh", ".ptx"))
 
 
 def _library(what: object) -> str | None:

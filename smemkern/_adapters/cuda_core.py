@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._compiler import ptx_link
+from .._compiler.ptx import entry_names
 from . import calls
 from .calls import Call
 
@@ -74,7 +74,7 @@ def _object_code(program: Any, name: str | None) -> Any:
 
 def _has(code: Any, name: str) -> bool:
     """Whether compiled code has a kernel of that name."""
-    return name in _symbols(code) or name in ptx_link.entries(text_of(code))
+    return name in _symbols(code) or name in entry_names(text_of(code))
 
 
 def _symbols(code: Any) -> dict[str, str]:
@@ -124,8 +124,8 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     grid, block, rest, launch = _launch(args)
     code = _object_code(what, name) if kind == "Program" else what
     ptx = text_of(code)
-    if name is None and len(ptx_link.entries(ptx)) != 1:
-        calls.refuse_names(ptx_link.entries(ptx))
+    if name is None and len(entry_names(ptx)) != 1:
+        calls.refuse_names(entry_names(ptx))
     kernel = _core.Kernel(ptx, name and _symbols(code).get(name, name))
     rest = tuple(map(calls.host_array, rest))
     return calls.plain(kernel, (grid, block, *rest), launch | options)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
-from .._compiler.compile import is_ptx
+from .._compiler.ptx import is_ptx
 from . import calls
 from .calls import Call
 

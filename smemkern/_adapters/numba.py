@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from .. import _core
-from .._compiler import ptx_link
+from .._compiler.ptx import entry_names, link
 from . import calls
 from .calls import Call
 from .cuda_core import any_driver, text_of
@@ -280,7 +280,7 @@ def _compiled(cuda: Any, kernel: Any, kinds: tuple[Any, ...]) -> str:
         texts = _texts(cuda, kernel, kinds)
         if _is_cooperative(texts[0]):
             texts.append(_functions(_GRID_SYNC))
-        known[kinds] = ptx_link.link(texts) if len(texts) > 1 else texts[0]
+        known[kinds] = link(texts) if len(texts) > 1 else texts[0]
     return known[kinds]
 
 
@@ -314,5 +314,5 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     ptx = _compiled(cuda, kernel, kinds)
     if _is_cooperative(ptx):
         options = options | {"cooperative": True}
-    entry = ptx_link.entries(ptx)[0]
+    entry = entry_names(ptx)[0]
     return calls.build(ptx, entry, (grid, block), parameters, caller, options)

@@ -7,29 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
-from .._compiler import ptx_link
-from .._compiler.compile import is_ptx
-from .._compiler.device_code import device_code, has_host_code
+from .._compiler.kernel_file import is_file_name
+from .._compiler.ptx import entry_names, is_ptx, link
 from . import calls
 from .calls import Call
 
 
+def _is_file(given: Any) -> bool:
+    return isinstance(given, os.PathLike) or (isinstance(given, str) and is_file_name(given))
+
+
 def _text(given: Any) -> str:
     """A text as it is, or that of a file."""
-    if isinstance(given, os.PathLike) or calls.is_file_name(given):
-        return Path(given).read_text(encoding="utf-8")
-    return str(given)
+    return Path(given).read_text(encoding="utf-8") if _is_file(given) else str(given)
 
 
 def _kernel(text: str, name: str | None, options: tuple[str, ...]) -> _core.Kernel:
     __tracebackhide__ = True
     if is_ptx(text):
-        names = ptx_link.entries(text)
+        names = entry_names(text)
         if name is None and len(names) != 1:
             calls.refuse_names(names)
         return _core.Kernel(text, name, options)
-    if has_host_code(text):
-        text = device_code(text, name or "")
     return _core.Kernel(text, name, options)
 
 
@@ -40,12 +39,14 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     compiler = options.pop("options", ())
     grid, block, rest = calls.split("the text of a kernel", args)
     given = (grid, block, *map(calls.host_array, rest))
-    if isinstance(what, os.PathLike) or calls.is_file_name(what):  # its includes are found
+    if (
+        isinstance(what, os.PathLike) or isinstance(what, str) and is_file_name(what)
+    ):  # its includes are found
         kernel = _core.Kernel(os.fspath(what), name, tuple(compiler))
         return calls.plain(kernel, given, options)
     texts = list(map(_text, what if isinstance(what, list | tuple) else [what]))
     modules = len(texts) > 1 and all(map(is_ptx, texts))
-    text = ptx_link.link(texts) if modules else "\n".join(texts)
+    text = link(texts) if modules else "\n".join(texts)
     kernel = _kernel(text, name, tuple(compiler))
     call = calls.plain(kernel, given, options)
     if is_ptx(text):

@@ -16,8 +16,7 @@ from .._render.table import Cell
 from .._reports import formats
 from .._trace.hazards import Hazard, place
 from .._trace.observe import trace
-from . import common
-from . import trace as trace_command
+from . import calls, common, results
 from .common import Answer
 
 SUMMARY = "look for races and other hazards in a kernel"
@@ -45,7 +44,7 @@ FOUND = "hazards were found, or a factor is over --max-factor"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="CUDA C++ (.cu) or PTX (.ptx)")
-    trace_command.add_kernel_arguments(parser, required=True)
+    calls.add_kernel_arguments(parser, required=True)
     parser.add_argument(
         "--equal-writes", action="store_true", help="also report races that write equal values"
     )
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="like -G: the optimiser removes accesses that race",
     )
-    trace_command.add_limit(parser)
+    results.add_limit(parser)
     formats.add_arguments(parser)
 
 
@@ -64,13 +63,13 @@ def run(chosen: argparse.Namespace) -> Answer:
             raise ValueError("--no-optimise needs CUDA C++; a .ptx file is run as it is")
         chosen.debug = True
     started = time.perf_counter()
-    kernel, args, keywords = trace_command.kernel_call(chosen.file, chosen)
+    kernel, args, keywords = calls.kernel_call(chosen.file, chosen)
     found = trace(kernel, *args, equal_writes=chosen.equal_writes, progress=True, **keywords)
     nodes: list[Node] = [Paragraph(f"note: {row.message}") for row in found.benign]
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
         nodes.append(Listing([message, *quote(hazard, kernel)], indent=3))
-    nodes += trace_command.limit_nodes(found, chosen.max_factor)
+    nodes += results.limit_nodes(found, chosen.max_factor)
     many = "1 hazard" if len(found.hazards) == 1 else f"{len(found.hazards) or 'no'} hazards"
     ended = " (a fault ended the run)" if found.incomplete else ""
     nodes.append(
@@ -83,12 +82,12 @@ def run(chosen: argparse.Namespace) -> Answer:
         "file": str(chosen.file),
         "kernel": kernel.name,
         "incomplete": found.incomplete,
-        "hazards": [trace_command.hazard_data(hazard) for hazard in found.hazards],
-        "benign": [trace_command.hazard_data(row) for row in found.benign],
-        **trace_command.limit_data(found, chosen.max_factor),
+        "hazards": [results.hazard_data(hazard) for hazard in found.hazards],
+        "benign": [results.hazard_data(row) for row in found.benign],
+        **results.limit_data(found, chosen.max_factor),
     }
     seconds = time.perf_counter() - started
-    case = trace_command.case_of(found, "check", chosen.file, chosen, seconds)
+    case = results.case_of(found, "check", chosen.file, chosen, seconds)
     return Answer(data, nodes, common.FOUND if case.errors else common.FINE, [case])
 
 

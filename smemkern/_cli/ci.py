@@ -122,14 +122,12 @@ def launches_in(file: Path) -> Iterator[Launch]:
 
 
 def _check(launch: Launch) -> tuple[Checked, list[Node]]:
-    from ..__main__ import _status_and_message
-
     started = time.perf_counter()
     where = f"{launch.file}:{launch.line}"
     try:
         answer = check.run(_options(launch))
     except Exception as error:
-        status, message = _status_and_message(error)
+        status, message = common.status_and_message(error)
         sources = findings.Sources(launch.file)
         errors = findings.of_error(message, sources)
         if len(errors) == 1 and errors[0].place.line == 1:  # of no line: of the comment

@@ -26,10 +26,12 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from .._compiler.kernel_file import Missing
 from .._render.document import Node
 from .._render.terminal import CHOICES, show
 from .._reports import formats
 from .._reports.findings import Case
+from ..errors import CompileError, DriverTooOldError, Error, NoDeviceError
 
 # Exit statuses.
 FINE, FOUND, USAGE, MISSING, FAILED, INTERRUPTED, CLOSED = 0, 1, 2, 3, 4, 130, 141
@@ -42,6 +44,10 @@ _MEANINGS = {
 }
 
 
+_USAGE_ERRORS = (CompileError, OSError, OverflowError, TypeError, ValueError)
+_MISSING_ERRORS = (DriverTooOldError, ImportError, NoDeviceError, Missing)
+
+
 class Answer(NamedTuple):
     """The result of a command."""
 
@@ -49,10 +55,6 @@ class Answer(NamedTuple):
     nodes: Sequence[Node]
     status: int = FINE
     cases: Sequence[Case] = ()  # for --format, --sarif and --junit
-
-
-class Missing(Exception):
-    """This machine lacks something required. The message says what, and what to do."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -147,6 +149,25 @@ def print_answer(name: str, answer: Answer, chosen: argparse.Namespace) -> int:
     sys.stdout.flush()
     formats.write(answer.cases, chosen)
     return answer.status
+
+
+def status_and_message(error: Exception) -> tuple[int, str]:
+    """The exit status for an error, and the message to print."""
+    message = str(error).strip()
+    if isinstance(error, _MISSING_ERRORS):
+        return MISSING, message
+    if isinstance(error, TimeoutError):  # an OSError
+        return FAILED, message
+    if isinstance(error, OSError) and error.filename:
+        return USAGE, f"{error.filename}: {error.strerror}"
+    if isinstance(error, _USAGE_ERRORS):
+        return USAGE, message
+    if isinstance(error, Error):
+        return FAILED, message
+    if isinstance(error, MemoryError):
+        return FAILED, message or "out of memory; use smaller shapes"
+    kind = type(error).__name__
+    return FAILED, f"{kind}: {message}; this is a bug: please report what --traceback shows"
 
 
 def plain(value: Any) -> Any:

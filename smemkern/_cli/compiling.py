@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 from typing import Any
-
-from .. import _core
-from . import common
-
-SUFFIXES = ("cu", "cuh", "ptx")
 
 
 def add_compile_options(parser: argparse._ActionsContainer, *, arch: bool = True) -> None:
@@ -35,14 +29,26 @@ def add_compile_options(parser: argparse._ActionsContainer, *, arch: bool = True
     )
 
 
-def add_limits(parser: argparse._ActionsContainer) -> None:
-    """Limits of a run."""
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop after S seconds")
+def add_limits(
+    parser: argparse._ActionsContainer,
+    timeout: float | None = None,
+    max_instructions: int | None = None,
+) -> None:
+    """Limits of a run, and their defaults."""
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=timeout,
+        metavar="S",
+        help="stop after S seconds" + (f" ({timeout:g})" if timeout else ""),
+    )
     parser.add_argument(
         "--max-instructions",
         type=_count,
+        default=max_instructions,
         metavar="N",
-        help="stop after N warp instructions, for kernels that may never end",
+        help="stop after N warp instructions, for kernels that may never end"
+        + (f" ({max_instructions:,})" if max_instructions else ""),
     )
 
 
@@ -86,19 +92,3 @@ def limits(chosen: argparse.Namespace) -> dict[str, Any]:
     """The limits of the command line, as keywords of a call."""
     named = {"timeout": chosen.timeout, "max_instructions": chosen.max_instructions}
     return {name: value for name, value in named.items() if value is not None}
-
-
-def kernel_in(path: Path, name: str | None, given: tuple[str, ...]) -> _core.Kernel:
-    """A Kernel of a file."""
-    from .._compiler.compile import can_compile
-
-    path.open("rb").close()  # the error of a missing file comes first
-    if path.suffix == ".ptx":
-        if given:
-            raise ValueError(f"{given[0]} needs CUDA C++; a .ptx file is run as it is")
-    elif not can_compile():
-        raise common.Missing(
-            "compiling CUDA C++ needs NVRTC, which is not installed: pip install '.[nvrtc]' in the "
-            "clone; or nvcc on PATH; or pass a PTX file, made by nvcc -ptx"
-        )
-    return _core.Kernel(path, name, given)

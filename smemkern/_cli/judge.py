@@ -12,7 +12,7 @@ from typing import Any
 from .._judge.inputs import VALUES
 from .._judge.judge import CLEAN, Judgement, Problem, judge
 from .._reports import findings, formats
-from . import common, compiling, trace
+from . import calls, common, compiling, results
 from .common import Answer
 
 SUMMARY = "compare a kernel with a reference on adversarial inputs"
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     candidate = parser.add_argument("file", metavar="candidate", type=Path, help=".cu or .ptx file")
     for action in (reference, candidate):
-        common.completed(action, trace.kernel_files)
+        common.completed(action, calls.kernel_files)
     _add_launch(parser.add_argument_group("launch; N may be an expression of sizes: cdiv(n,256)"))
     _add_inputs(parser.add_argument_group("inputs and tolerance"))
     formats.add_arguments(parser)
@@ -88,16 +88,7 @@ def _add_inputs(group: argparse._ActionsContainer) -> None:
     group.add_argument("--atol", type=float, metavar="X", help="absolute tolerance (by the inputs)")
     group.add_argument("--equal-bits", action="store_true", help="no tolerance")
     group.add_argument("--seed", type=int, metavar="N", help="of the inputs (new in each run)")
-    group.add_argument(
-        "--timeout", type=float, default=20.0, metavar="S", help="seconds per run (20)"
-    )
-    group.add_argument(
-        "--max-instructions",
-        type=int,
-        default=10**9,
-        metavar="N",
-        help="warp instructions per run (1e9)",
-    )
+    compiling.add_limits(group, timeout=20.0, max_instructions=10**9)
 
 
 def _values(text: str) -> tuple[str, ...]:
@@ -206,7 +197,7 @@ def _data(found: Judgement, chosen: argparse.Namespace) -> dict[str, Any]:
         "seed": found.seed,
         "problems": [
             {key: getattr(one, key) for key in keys}
-            | {"hazard": one.hazard and trace.hazard_data(one.hazard)}
+            | {"hazard": one.hazard and results.hazard_data(one.hazard)}
             for one in found.problems
         ],
         "cases": [one._asdict() for one in found.cases],

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from .._compiler.kernel_file import kernel_in
 from .._core import Kernel
 from . import common, compiling
+from .calls import kernel_files
 from .common import Answer
-from .trace import kernel_files
 
 SUMMARY = "resident blocks per SM, and what limits them"
 ABOUT = """\
@@ -69,7 +70,7 @@ def _registers(chosen: argparse.Namespace) -> int | Kernel:
     if chosen.what is None:
         return int(chosen.registers)
     options = compiling.options(chosen, arch=False)
-    return compiling.kernel_in(Path(chosen.what), chosen.kernel, options)
+    return kernel_in(Path(chosen.what), chosen.kernel, options)
 
 
 def run(chosen: argparse.Namespace) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import common, trace
+from . import calls, common
 from .common import Answer
 
 SUMMARY = "run Nsight Compute, and compare with the trace"
@@ -31,7 +31,7 @@ FOUND = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    trace.add_call(parser)
+    calls.add_call(parser)
 
 
 def run(chosen: argparse.Namespace) -> Answer:
@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> Answer:
     from .._performance import ncu
     from .._performance.profile import profile
 
-    what, args, keywords = trace.call_of(chosen)
+    what, args, keywords = calls.call_of(chosen)
     try:
         ncu.find_ncu()
     except _core.Error as error:

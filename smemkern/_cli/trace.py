@@ -8,20 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import _core
-from .._render.document import Node, Paragraph
+from .._render.document import Paragraph
 from .._render.terminal import width_of
-from .._reports import findings, formats
-from .._trace import argspec
-from .._trace.hazards import Hazard
+from .._reports import formats
 from .._trace.observe import Trace
-from .._trace.rows import GlobalRow, SharedRow
-from . import common, compiling
+from . import calls, common, results
 from .common import Answer
-
-OPERATIONS = ("gemm", "transpose", "probe")
 
 SUMMARY = "count what the hardware would count, line by line"
 ABOUT = """Runs a variant on random data, or your own kernel, on the emulator. Prints for each
@@ -58,8 +51,8 @@ FOUND = "hazards were found, or a factor is over --max-factor"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_call(parser)
-    add_limit(parser)
+    calls.add_call(parser)
+    results.add_limit(parser)
     parser.add_argument("--blocks", type=int, metavar="N", help="run only the first N blocks")
     parser.add_argument("--annotate", action="store_true", help="print the source with its counts")
     parser.add_argument(
@@ -71,158 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats.add_arguments(parser)
 
 
-def add_limit(parser: argparse.ArgumentParser) -> None:
-    """The limit of conflict factors, of trace and check."""
-    parser.add_argument(
-        "--max-factor",
-        type=_factor,
-        metavar="F",
-        help="exit status 1 if the conflict factor of any line is over F; 1 allows no conflicts",
-    )
-
-
-def _factor(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 1 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text!r}")
-    return value
-
-
-def add_call(parser: argparse.ArgumentParser) -> None:
-    """The arguments of trace and profile that specify a call."""
-    what = parser.add_argument(
-        "what", help=f"{', '.join(OPERATIONS)}, or a file of CUDA C++ or PTX"
-    )
-    common.completed(what, _callable)
-    parser.add_argument(
-        "--shape", type=int, nargs="+", metavar="N", help="gemm: M N K; transpose: rows cols"
-    )
-    variant = parser.add_argument("--variant", metavar="NAME", help='variant ("auto")')
-    common.completed(variant, common.variant_names)
-    parser.add_argument(
-        "--dtype", default="float32", metavar="NAME", help="type of the random data (float32)"
-    )
-    parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="NAME=INT",
-        help="a parameter of the variant: tile=16",
-    )
-    add_kernel_arguments(parser.add_argument_group("for a kernel in a file"), required=False)
-
-
-def _callable(prefix: str, **_: Any) -> list[str]:
-    return [*OPERATIONS, *kernel_files(prefix)]
-
-
-def kernel_files(prefix: str, **_: Any) -> list[str]:
-    from argcomplete.completers import FilesCompleter
-
-    return [*FilesCompleter(compiling.SUFFIXES)(prefix)]
-
-
-def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
-    """The arguments that specify a launch of a kernel in a file."""
-    parser.add_argument(
-        "--kernel", metavar="NAME", help="its name (default: the only kernel of the file)"
-    )
-    for name, what in (("--grid", "blocks: 4, or 4,2"), ("--block", "threads per block: 256")):
-        parser.add_argument(name, type=_extent, required=required, metavar="X[,Y[,Z]]", help=what)
-    parser.add_argument(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="an argument of the kernel: f32[1024], f32[64,64]=random, i32=5, file.npy",
-    )
-    parser.add_argument(
-        "--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory (0)"
-    )
-    parser.add_argument(
-        "--cluster", type=_extent, metavar="X[,Y[,Z]]", help="blocks per cluster: 2, or 2,2"
-    )
-    parser.add_argument(
-        "--cooperative", action="store_true", help="all blocks are resident at the same time"
-    )
-    compiling.add_compile_options(parser)
-    compiling.add_limits(parser)
-
-
-def _extent(text: str) -> tuple[int, ...]:
-    try:
-        return argspec.extent(text)
-    except ValueError as wrong:
-        raise argparse.ArgumentTypeError(str(wrong)) from None
-
-
-def call_of(chosen: argparse.Namespace) -> tuple[str | _core.Kernel, list[Any], dict[str, Any]]:
-    """The operation or Kernel of the command line, its arguments and keywords.
-
-    Raises
-    ------
-    ValueError, OSError, smemkern.Error
-        If the command line, a file or a kernel is invalid.
-    """
-    if chosen.what in OPERATIONS:
-        return _operation(chosen)
-    path = Path(chosen.what)
-    if not path.suffix:
-        raise ValueError(
-            f"expected {', '.join(OPERATIONS)}, or a .cu or .ptx file; found {chosen.what!r}"
-        )
-    if chosen.grid is None or chosen.block is None:
-        raise ValueError("a kernel in a file needs --grid and --block")
-    return kernel_call(path, chosen)
-
-
-def kernel_call(
-    path: Path, chosen: argparse.Namespace
-) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
-    """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
-    kernel = compiling.kernel_in(path, chosen.kernel, compiling.options(chosen))
-    args = [chosen.grid, chosen.block, *argspec.arguments(chosen.arg)]
-    launch = {
-        "shared_bytes": chosen.shared_bytes,
-        "cluster": chosen.cluster,
-        "cooperative": chosen.cooperative,
-        **compiling.limits(chosen),
-    }
-    return kernel, args, launch
-
-
-def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, Any]]:
-    lengths = {"gemm": 3, "transpose": 2, "probe": 1}[chosen.what]
-    shape = (
-        chosen.shape or {"gemm": [64, 64, 64], "transpose": [64, 64], "probe": [4096]}[chosen.what]
-    )
-    if len(shape) != lengths or min(shape) < 0:
-        raise ValueError(f"--shape of {chosen.what} should be {lengths} lengths, not {shape}")
-    rng = np.random.default_rng(0)
-    shapes = (
-        [(shape[0], shape[2]), (shape[2], shape[1])] if chosen.what == "gemm" else [tuple(shape)]
-    )
-    dtype = np.dtype(chosen.dtype)
-    args = [rng.standard_normal(one).astype(dtype) for one in shapes]
-    keywords: dict[str, Any] = {"variant": chosen.variant} if chosen.variant else {}
-    for param in chosen.param:
-        name, _, value = param.partition("=")
-        try:
-            keywords[name] = int(value)
-        except ValueError:
-            raise ValueError(f"--param should be NAME=INT, such as tile=16, not {param}") from None
-    return chosen.what, args, keywords
-
-
 def run(chosen: argparse.Namespace) -> Answer:
     from .._trace import listing
     from .._trace.observe import trace
 
     started = time.perf_counter()
-    what, args, keywords = call_of(chosen)
+    what, args, keywords = calls.call_of(chosen)
     found = trace(
         what,
         *args,
@@ -253,19 +100,19 @@ def run(chosen: argparse.Namespace) -> Answer:
         "warp_instructions": found.warp_instructions,
         "barriers": found.barriers,
         "instructions": found.instructions,
-        "shared": [row_data(row) for row in found.shared],
-        "global": [row_data(row) for row in found.global_],
+        "shared": [results.row_data(row) for row in found.shared],
+        "global": [results.row_data(row) for row in found.global_],
         "incomplete": found.incomplete,
-        "hazards": [hazard_data(hazard) for hazard in found.hazards],
-        **limit_data(found, chosen.max_factor),
+        "hazards": [results.hazard_data(hazard) for hazard in found.hazards],
+        **results.limit_data(found, chosen.max_factor),
     }
     nodes = listing.nodes(found, width=width_of(sys.stdout)) if chosen.annotate else found._nodes()
-    nodes = [*nodes, *limit_nodes(found, chosen.max_factor)]
+    nodes = [*nodes, *results.limit_nodes(found, chosen.max_factor)]
     if chosen.html:
         nodes.append(Paragraph(f"wrote {chosen.html}"))
-    is_file = chosen.what not in OPERATIONS
+    is_file = chosen.what not in calls.OPERATIONS
     file = Path(chosen.what) if is_file else _variant_file(found)
-    case = case_of(found, "trace", file, chosen, time.perf_counter() - started)
+    case = results.case_of(found, "trace", file, chosen, time.perf_counter() - started)
     return Answer(data, nodes, common.FOUND if case.errors else common.FINE, [case])
 
 
@@ -274,47 +121,6 @@ def _variant_file(found: Trace) -> Path:
     name = f"{found.launch.op}_{found.launch.variant}.cu"
     folder = Path(_core.config()["kernels"])
     return next((path for path in folder.glob(f"**/{name}")), folder / name)
-
-
-def limit_data(found: Trace, limit: float | None) -> dict[str, Any]:
-    """The rows over the limit, for --json."""
-    keys = "file", "line", "op", "width", "requests", "wavefronts", "ideal", "worst"
-    over = findings.over_limit(found.shared, limit)
-    return {
-        "max_factor": limit,
-        "over_limit": [
-            {key: getattr(row, key) for key in keys} | {"factor": findings.factor_of(row)}
-            for row in over
-        ],
-    }
-
-
-def limit_nodes(found: Trace, limit: float | None) -> list[Node]:
-    """The rows over the limit, as text."""
-    return [
-        Paragraph(findings.conflict_message(row, limit or 1), "bad")
-        for row in findings.over_limit(found.shared, limit)
-    ]
-
-
-def case_of(
-    found: Trace, command: str, file: Path, chosen: argparse.Namespace, seconds: float
-) -> findings.Case:
-    """What reports say of a trace."""
-    sources = findings.Sources(file, compiling.options(chosen))
-    limit = getattr(chosen, "max_factor", None)
-    launch = found.launch
-    grid = ",".join(map(str, launch.grids[0])) if launch.grids else "0"
-    name = f"{command} {launch.title} grid {grid} block {','.join(map(str, launch.block))}"
-    found_here = [
-        *(findings.of_hazard(hazard, sources) for hazard in found.hazards),
-        *(
-            findings.of_row(r, limit or 1, sources)
-            for r in findings.over_limit(found.shared, limit)
-        ),
-        *(findings.of_hazard(row, sources, "note") for row in found.benign),
-    ]
-    return findings.Case(name, findings.shown(file), 1, found_here, seconds)
 
 
 def _machine_data(found: Trace) -> dict[str, Any] | None:
@@ -330,19 +136,3 @@ def _machine_data(found: Trace) -> dict[str, Any] | None:
         "blocks_per_sm": occupancy and occupancy.blocks,
         "occupancy": occupancy and occupancy.fraction,
     }
-
-
-def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:
-    """A row as data for --json, without its worst request."""
-    data = row._asdict()
-    del data["worst_request"]
-    data["callers"] = [{"file": file, "line": line} for file, line in row.callers]
-    return data
-
-
-def hazard_data(hazard: Hazard) -> dict[str, Any]:
-    """A hazard as data for --json."""
-    data = hazard._asdict()
-    for name in ("callers", "other_callers"):
-        data[name] = [{"file": file, "line": line} for file, line in data[name]]
-    return data

@@ -8,9 +8,8 @@ import resource
 import sys
 from pathlib import Path
 
-from .._cli.common import Missing
-from .._cli.compiling import kernel_in
 from ..errors import Error
+from .kernel_file import Missing, kernel_in
 
 MEMORY = 16 << 30
 

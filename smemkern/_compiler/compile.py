@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import _core
-from . import nvcc, nvrtc
+from . import nvcc, nvrtc, shims
 from .demangle import Name, demangled, normal
 from .device_view import DeviceView, diagnostics
 from .includes import Includes
+from .kernel_file import is_file_name
 from .outline import Outline, every
+from .ptx import entry_names, is_ptx
 
 TEXT = "kernel.cu"  # the name of a source that is no file
 MAX_BYTES = 256 << 20  # of a file
@@ -33,7 +35,6 @@ _HEADER_BYTES = 4 << 20
 _DEFAULT_ARCH = "compute_80"
 _NEWER_ARCH = "compute_90a"  # tried if a source does not compile for the default
 _ENTRY_LINE = b"// entry: "
-_ENTRY = re.compile(rb"(?:^|\s)\.entry\s+([\w$.]+)\s*(?:\([^)]*\))?[^;{]*\{")
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def can_compile() -> bool:
 
 def _read(source: object) -> tuple[str, str | None]:
     """The text, and the file if `source` names one."""
-    if isinstance(source, str) and not _is_path(source):
+    if isinstance(source, str) and not is_file_name(source):
         if "\0" in source:
             raise ValueError("the source contains a null character")
         return source, None
@@ -156,19 +157,6 @@ def _read(source: object) -> tuple[str, str | None]:
     return text, file
 
 
-def _is_path(source: str) -> bool:
-    """Whether a str is a file's name: one line without blanks around it, with a known suffix."""
-    return "\n" not in source and re.fullmatch(r"\S(.*\S)?\.(cu|cuh|ptx)", source) is not None
-
-
-def is_ptx(text: str) -> bool:
-    """PTX begins with .version, possibly after comments; C++ cannot.
-
-    A byte order mark, which ptxas refuses, is for the parser to name.
-    """
-    return re.match(r"\ufeff?(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version", text, re.DOTALL) is not None
-
-
 def _strings(options: Sequence[str] | None) -> tuple[str, ...]:
     given = tuple(options or ())
     for option in given:
@@ -182,8 +170,7 @@ def _strings(options: Sequence[str] | None) -> tuple[str, ...]:
 
 def entries(ptx: bytes) -> dict[str, Name]:
     """The kernels of a PTX text."""
-    found = (one.decode(errors="replace") for one in _ENTRY.findall(ptx))
-    return {entry: demangled(entry) for entry in found}
+    return {entry: demangled(entry) for entry in entry_names(ptx.decode(errors="replace"))}
 
 
 def listed(found: Mapping[str, Name]) -> list[str]:
@@ -262,6 +249,11 @@ class _Unit:
         """Whether the source may be one that NVRTC takes as it is."""
         return re.search(r"<<<|^\s*int\s+main\b", self.text, re.MULTILINE) is None
 
+    @property
+    def _lacks_torch(self) -> bool:
+        """Whether it is of an extension of PyTorch, whose headers nvcc would not find."""
+        return shims.torch([file.text for file in self.includes.files.values()]) != ""
+
     def compiled(self) -> _Made:
         key = self._key()
         kept = _load(key) if key else None
@@ -306,7 +298,7 @@ class _Unit:
         ways = []
         if wanted != "nvcc" and has_nvrtc:
             ways.append(self._plain)
-        if wanted != "nvrtc" and nvcc.stamp():
+        if wanted != "nvrtc" and nvcc.stamp() and (wanted or not self._lacks_torch):
             ways.append(self._nvcc)
         if wanted != "nvcc" and has_nvrtc:
             ways.append(self._without_host_code)

@@ -18,7 +18,7 @@ _PLACES = ("", "include", "inc", "includes", "common", "Common", "src", "utils",
 
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\w+))')
 _TOKENS = re.compile(
-    r"""//(?:[^\\\n]|\\.)*  | /\*.*?\*/  | "(?:[^"\\\n]|\\.)*"  | ^[ \t]*\#(?:[^\\\n]|\\.)*""",
+    r"""//(?:[^\\\n]|\\.)* | /\*.*?(?:\*/|\Z) | "(?:[^"\\\n]|\\.)*" | ^[ \t]*\#(?:[^\\\n]|\\.)*""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 

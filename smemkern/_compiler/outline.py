@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+ | //(?:[^\\\n]|\\.)* | /\*.*?(?:\*/|\Z))
-    | (?P<raw>(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)")
+    | (?P<raw>(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z))
     | (?P<text>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*"? | (?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'?)
     | (?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*)
     | (?P<word>[^\W\d][\w$]*)

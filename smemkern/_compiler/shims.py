@@ -37,6 +37,16 @@ typedef cuComplex cufftComplex;
 typedef cuDoubleComplex cufftDoubleComplex;
 """
 
+# PyTorch's headers cannot be compiled for a device alone. Of its types, device code uses these.
+_TORCH = """\
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+namespace c10 { using Half = __half; using BFloat16 = __nv_bfloat16; }
+namespace at { using c10::Half; using c10::BFloat16; }
+namespace torch { using c10::Half; using c10::BFloat16; }
+"""
+_OF_TORCH = re.compile(r"\b(c10|torch)\s*::|\bnamespace\s+(c10|at|torch)\b|[<\"](c10|ATen|torch)/")
+
 _MATH_CONSTANTS = {
     "M_E": "2.7182818284590452354",
     "M_LOG2E": "1.4426950408889634074",
@@ -212,9 +222,16 @@ def headers(texts: Sequence[str], roots: Sequence[Path]) -> dict[str, str]:
     made["assert.h"] = made["cassert"] = _ASSERT
     made["cub/cub.cuh"] = _cub(roots)
     made[".standard.h"] = _STANDARD
-    made[".host.h"] = _host_header(used, roots)
+    made[".host.h"] = _host_header(used, roots) + torch(texts)
     # libcu++ asks for <version> and others by __has_include, so that they need names of their own.
     return {FOLDER + name: text for name, text in made.items()}
+
+
+def torch(texts: Iterable[str]) -> str:
+    """PyTorch's types, for texts that use them and bring no headers of PyTorch."""
+    if any(re.search(r"\bnamespace\s+c10\b", text) for text in texts):
+        return ""
+    return _TORCH if any(map(_OF_TORCH.search, texts)) else ""
 
 
 # Functions of the host that programs call around their launches, by what they return. They do

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core, errors
-from .._cli import common
+from .._compiler.kernel_file import Missing
 from .._trace.observe import Trace, _traced
 from .inputs import Array, Extent, Sizes, evaluate, extent
 
@@ -153,7 +153,7 @@ def compiled(
         raise _core.CompileError(f"{file}: {message}")
     found = json.loads(out)
     if "error" in found:
-        kinds = {"ValueError": ValueError, "Missing": common.Missing, **vars(errors)}
+        kinds = {"ValueError": ValueError, "Missing": Missing, **vars(errors)}
         raise kinds.get(found["kind"], OSError)(found["error"])
     return _core.Kernel(found["ptx"], found["entry"])
 

@@ -16,7 +16,7 @@ from typing import Any, TextIO, cast
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from .. import __version__
+from .._core import __version__
 from .findings import RULES, Case, Finding, Place, Sources, of_error, shown
 
 FORMATS = ("text", "json", "sarif", "junit", "github")

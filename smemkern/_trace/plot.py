@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plot import BLUE, ORANGE, draw_request, pyplot
 from .rows import place
 
 if TYPE_CHECKING:
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
 
 def plot(trace: Trace) -> Any:
+    from ..plot import BLUE, ORANGE, draw_request, pyplot
+
     plt = pyplot()
     rows = trace.shared
     figure, axes = plt.subplots(

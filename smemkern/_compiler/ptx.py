@@ -1,4 +1,4 @@
-"""Links PTX texts into one, for libraries that pass external functions as separate modules."""
+"""PTX as text: whether a text is PTX, the names of its kernels, and the linking of several."""
 
 from __future__ import annotations
 
@@ -10,16 +10,24 @@ _VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d+)\.(\d+)", re.M)
 _FILE = re.compile(r"^([ \t]*\.file[ \t]+)(\d+)\b", re.M)
 _LINE = re.compile(r"^([ \t]*\.loc[ \t]+)(\d+)\b(.*)$", re.M)
 _INLINED = re.compile(r"(inlined_at[ \t]+)(\d+)")
-_ENTRY = re.compile(r"\.entry[ \t\r\n]+([\w$.]+)")
+_ENTRY = re.compile(r"(?:^|\s)\.entry\s+([\w$.]+)\s*(?:\([^)]*\))?[^;{]*\{", re.ASCII)
 
 
-def entries(ptx: str) -> list[str]:
-    """The names of the kernels of a PTX text."""
+def is_ptx(text: str) -> bool:
+    """PTX begins with .version, possibly after comments; C++ cannot.
+
+    A byte order mark, which ptxas refuses, is for the parser to name.
+    """
+    return re.match(r"\ufeff?(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version", text, re.DOTALL) is not None
+
+
+def entry_names(ptx: str) -> list[str]:
+    """The kernels that a PTX text defines, by their mangled names."""
     return _ENTRY.findall(ptx)
 
 
 def link(texts: Sequence[str]) -> str:
-    """One PTX text with everything that the texts define.
+    """One PTX text with everything that the texts define, as libraries pass external functions.
 
     The target is the first text's, the version the newest. The texts define different names, as
     they must for any linker.

@@ -1,4 +1,4 @@
-"""Triton kernels for test_integrations.py, in a file of their own: Triton reads their source."""
+"""Triton kernels for test_triton.py, in a file of their own: Triton reads their source."""
 
 import triton
 import triton.language as tl
