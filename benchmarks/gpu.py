@@ -261,13 +261,13 @@ def transpose(seconds: float) -> Record:
 def tune(folder: Path, commit: str) -> Record:
     """Also writes timings.json next to the results: the new smemkern/timings.json."""
     import smemkern
-    from smemkern import _timings
+    from smemkern._variants import cost_model
     from tune import tune
 
     record = tune()
-    timings = [_timings.Timing(**entry) for entry in record.pop("timings")]
+    timings = [cost_model.Timing(**entry) for entry in record.pop("timings")]
     facts = {"gpu": smemkern.devices()[0].description, "commit": commit}
-    _timings.write(folder / "timings.json", timings, facts)
+    cost_model.write(folder / "timings.json", timings, facts)
     return record
 
 

@@ -23,7 +23,7 @@ MOST_OPERATIONS = 2**38  # of one product
 
 def calls(rng: random.Random, count: int) -> Iterator[tuple[int, Shape, str]]:
     """(batch, (M, N, K), layout)"""
-    from smemkern._bench import SHAPES
+    from smemkern._performance.bench import SHAPES
 
     named = [*SHAPES, *(shape for batch, shape, layout in shapes() if layout == "NN")]
     for shape in dict.fromkeys(named):
@@ -38,10 +38,10 @@ def tune(count: int = 240, seed: int = 2026, seconds: float = 0.03) -> Record:
     import torch
 
     import smemkern
-    from smemkern._bench import ALL_DTYPES, Bench, Line
-    from smemkern._choices import ACCURACIES
-    from smemkern._rows import Rows
-    from smemkern._timings import load
+    from smemkern._performance.bench import ALL_DTYPES, Bench, Line
+    from smemkern._render.rows import Rows
+    from smemkern._variants.choices import ACCURACIES
+    from smemkern._variants.cost_model import load
 
     torch.manual_seed(seed)
     rng = random.Random(seed)

@@ -1,6 +1,6 @@
 /* Selects the variant for "auto" by predicted time, from one table of measured timings per GPU.
  *
- * smemkern._timings loads each table once: a list of
+ * smemkern._variants.cost_model loads each table once: a list of
  * (op, variant, params, dtype, accuracy, aligned, side, (SMK_N_TERMS microseconds)).
  */
 #include "choose.h"
@@ -119,7 +119,7 @@ static int load(module_state *state, PyObject *ordinal, int number) {
         raise_status(state, &status);
         return -1;
     }
-    PyObject *module = PyImport_ImportModule("smemkern._timings");
+    PyObject *module = PyImport_ImportModule("smemkern._variants.cost_model");
     PyObject *list = module ? PyObject_CallMethod(module, "load", "s", info.name) : NULL;
     int failed = list ? store_timings(state, ordinal, list) : -1;
     Py_XDECREF(list);
