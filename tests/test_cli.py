@@ -123,9 +123,7 @@ def test_source_that_does_not_compile(command, tmp_path, nvrtc):
 def test_nothing_to_run_on(command, kernels, monkeypatch):
     assert command.run("bench --shape 8 --device cuda:99") == 3
     assert "device='emu'" in command.err
-    monkeypatch.setattr(
-        ncu, "find_ncu", _fails(_core.Error("there is no ncu"))
-    )
+    monkeypatch.setattr(ncu, "find_ncu", _fails(_core.Error("there is no ncu")))
     assert command.run("profile gemm") == 3
     assert "there is no ncu" in command.err
     monkeypatch.setattr(_core, "config", lambda: {"nvrtc": "not found"})
