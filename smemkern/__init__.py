@@ -36,7 +36,6 @@ from ._core import (
     transpose,
 )
 from ._device.devices import Device, devices, show_config
-from ._performance.profile import Profile, profile
 from ._trace.hazards import Hazard
 from ._trace.observe import Trace, _measure, check, trace
 from ._trace.rows import GlobalRow, SharedRow
@@ -51,6 +50,7 @@ if _TYPE_CHECKING:
     from ._device.transfer import empty_cache, last_transfer
     from ._judge.judge import Judgement, judge
     from ._performance.bench import bench
+    from ._performance.profile import Profile, profile
     from ._performance.roofline import roofline
     from ._variants.choices import choices
 
@@ -64,10 +64,12 @@ _FUNCTIONS = {
     "ceilings": "_device.ceilings",
     "choices": "_variants.choices",
     "Judgement": "_judge.judge",
+    "Profile": "_performance.profile",
     "empty_cache": "_device.transfer",
     "judge": "_judge.judge",
     "last_transfer": "_device.transfer",
     "occupancy": "_device.occupancy",
+    "profile": "_performance.profile",
     "roofline": "_performance.roofline",
 }
 

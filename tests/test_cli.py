@@ -17,6 +17,7 @@ from smemkern import _core
 from smemkern.__main__ import COMMANDS, main
 from smemkern._cli import info
 from smemkern._compiler import nvcc
+from smemkern._performance import ncu
 from test_trace_rows import PTX
 
 SHELL = [sys.executable, "-m", "smemkern"]
@@ -122,9 +123,7 @@ def test_source_that_does_not_compile(command, tmp_path, nvrtc):
 def test_nothing_to_run_on(command, kernels, monkeypatch):
     assert command.run("bench --shape 8 --device cuda:99") == 3
     assert "device='emu'" in command.err
-    monkeypatch.setattr(
-        smemkern._performance.ncu, "find_ncu", _fails(_core.Error("there is no ncu"))
-    )
+    monkeypatch.setattr(ncu, "find_ncu", _fails(_core.Error("there is no ncu")))
     assert command.run("profile gemm") == 3
     assert "there is no ncu" in command.err
     monkeypatch.setattr(_core, "config", lambda: {"nvrtc": "not found"})
