@@ -96,6 +96,29 @@ def adapt(what: object, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     return import_module(f".{name}", __package__).adapt(what, args, dict(options))
 
 
+def source_of(what: object, name: str | None) -> tuple[str, str | None, tuple[str, ...]]:
+    """What a Kernel is made of for a kernel of CuPy or cuda.core: text, name, compiler's options.
+
+    Raises
+    ------
+    TypeError
+        For other objects. Those of Triton and Numba have no code before the arguments are known.
+    """
+    library = _library(what) or ""
+    if library not in _ADAPTERS:
+        kind = type(what).__name__
+        raise TypeError(f"source_or_ptx must be a str or a path, not {kind}")
+    module = import_module(f".{_ADAPTERS[library]}", __package__)
+    if not hasattr(module, "source"):
+        raise TypeError(
+            f"Kernel takes CUDA C++ or PTX, and {library.partition('_')[0].capitalize()} compiles "
+            "a kernel for the arguments of a call: use smemkern.check(kernel, grid, block, "
+            "*arguments), or trace"
+        )
+    found: tuple[str, str | None, tuple[str, ...]] = module.source(what, name)
+    return found
+
+
 def is_tensor(given: Any) -> bool:
     """Whether it is a tensor of PyTorch."""
     torch = sys.modules.get("torch")

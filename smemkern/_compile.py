@@ -110,8 +110,13 @@ def kernel_source(
     """
     if isinstance(source, Compiled):
         return source.text, source.ptx, source.entry, source.origin
-    text, file = _read(source)
     given = _strings(options)
+    if not isinstance(source, str | os.PathLike):  # of another library
+        from . import _adapters
+
+        source, name, own = _adapters.source_of(source, name)
+        given = (*own, *given)
+    text, file = _read(source)
     if is_ptx(text):
         if given:
             raise ValueError("options are for CUDA C++; this source is PTX already")
@@ -136,15 +141,12 @@ def can_compile() -> bool:
     return _core.config()["nvrtc"][0].isdigit() or _nvcc.stamp() is not None
 
 
-def _read(source: object) -> tuple[str, str | None]:
+def _read(source: str | os.PathLike[str]) -> tuple[str, str | None]:
     """The text, and the file if `source` names one."""
     if isinstance(source, str) and not _is_path(source):
         if "\0" in source:
             raise ValueError("the source contains a null character")
         return source, None
-    if not isinstance(source, str | os.PathLike):
-        kind = type(source).__name__
-        raise TypeError(f"source_or_ptx must be a str or a path, not {kind}")
     file = os.fsdecode(source)
     path = Path(file)
     if path.is_file() and path.stat().st_size > MAX_BYTES:

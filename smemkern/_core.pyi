@@ -244,9 +244,10 @@ class Kernel:
 
     Parameters
     ----------
-    source_or_ptx : str or path
+    source_or_ptx : str or path, or a kernel of CuPy or cuda.core
         CUDA C++, which NVRTC or nvcc compiles (pip install '.[nvrtc]'), or PTX from any
-        compiler: the text, or the path of a file.
+        compiler: the text, or the path of a file. RawKernel, RawModule, Program and ObjectCode
+        bring their own options. Kernels of Triton and Numba: see check and trace.
     name : str or None
         Of CUDA C++: the kernel as C++ names it, as 'scale', 'space::scale' or 'tile<float, 16>'.
         Of PTX: the entry. None: the only one.
@@ -309,7 +310,7 @@ class Kernel:
 
     def __new__(
         cls,
-        source_or_ptx: str | PathLike[str] | Compiled,
+        source_or_ptx: str | PathLike[str] | Compiled | Any,  # Any: a kernel of CuPy or cuda.core
         name: str | None = None,
         options: Sequence[str] = (),
         *,
