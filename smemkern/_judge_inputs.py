@@ -175,6 +175,9 @@ def _substituted(text: str, sizes: Sizes) -> str:
     scalar = _SCALAR.fullmatch(text)
     if scalar and re.search(r"[a-z]\w*", re.sub(r"0[xob]\w+", "", scalar["value"])):
         return f"{scalar['type']}={evaluate(scalar['value'], sizes)}"
+    names = re.findall(r"[A-Za-z_]\w*", text)
+    if names and all(name in sizes or name in _FUNCTIONS for name in names):  # n, 2*n
+        return str(evaluate(text, sizes))
     return text
 
 
