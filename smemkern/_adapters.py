@@ -132,6 +132,8 @@ def host_array(given: Any) -> Any:
     NumPy has no bfloat16 and no 8-bit floats: they are ml_dtypes' types if that is installed, else
     integers of their size.
     """
+    if type(given) is tuple:  # a struct
+        return tuple(map(host_array, given))
     if not is_tensor(given):
         return given
     __tracebackhide__ = True

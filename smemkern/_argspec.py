@@ -4,6 +4,7 @@
     f32[64,64]=random   filled: random, arange,    data.npy   an array from a file
                         zeros, ones, or any number
     5, 0.5              a number of the parameter's type
+    {5,f32[64]}         a struct of these, in which an array is a pointer and 5 an int
 
 Types are a letter and a number of bits (f16 f32 f64, i8 ... i64, u8 ... u64) or NumPy's names.
 """
@@ -20,7 +21,11 @@ import numpy as np
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.+))?", re.ASCII)
 _SCALAR = re.compile(r"(?P<type>\w+)=(?P<value>.+)", re.ASCII)
-_FORMS = "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), 5, i32=5, or a file x.npy"
+_MAX_STRUCTS = 100
+_FORMS = (
+    "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), 5, i32=5, a file x.npy, "
+    "or a struct of these {5,f32[64]}"
+)
 
 
 def _dtype(name: str, text: str) -> np.dtype[Any]:
@@ -83,7 +88,19 @@ def _plain_number(text: str) -> int | float | None:
     return None
 
 
-Argument = np.ndarray[Any, Any] | np.generic | int | float
+Argument = np.ndarray[Any, Any] | np.generic | int | float | tuple[Any, ...]
+
+
+def _members(text: str) -> list[str]:
+    """Splits at the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
 
 
 def argument(text: str, rng: np.random.Generator) -> Argument:
@@ -104,6 +121,10 @@ def argument(text: str, rng: np.random.Generator) -> Argument:
     OSError
         If a file cannot be read.
     """
+    if text.startswith("{") and text.endswith("}"):
+        if text.count("{") > _MAX_STRUCTS:
+            raise ValueError(f"an argument has more than {_MAX_STRUCTS} structs")
+        return tuple(argument(part, rng) for part in _members(text[1:-1]))
     if text.endswith(".npy"):
         return np.load(Path(text), allow_pickle=False)
     if found := _ARRAY.fullmatch(text):
