@@ -62,25 +62,69 @@ namespace c10 { using Half = __half; using BFloat16 = __nv_bfloat16; }
 namespace at { using c10::Half; using c10::BFloat16; }
 namespace torch { using c10::Half; using c10::BFloat16; }
 """
+# PyTorch's views of tensors that kernels take by value: a pointer, then sizes, then strides.
+_ACCESSORS = """namespace at {
+template <typename T> struct DefaultPtrTraits { typedef T *PtrType; };
+template <typename T> struct RestrictPtrTraits { typedef T *__restrict__ PtrType; };
+template <typename T, size_t N, template <typename> class P, typename I> struct TensorAccessor {
+    typename P<T>::PtrType data_; const I *sizes_, *strides_;
+    __host__ __device__ I size(I i) const { return sizes_[i]; }
+    __host__ __device__ I stride(I i) const { return strides_[i]; }
+    __host__ __device__ typename P<T>::PtrType data() const { return data_; }
+    __host__ __device__ TensorAccessor<T, N - 1, P, I> operator[](I i) const {
+        return {data_ + strides_[0] * i, sizes_ + 1, strides_ + 1};
+    }
+};
+template <typename T, template <typename> class P, typename I> struct TensorAccessor<T, 1, P, I> {
+    typename P<T>::PtrType data_; const I *sizes_, *strides_;
+    __host__ __device__ I size(I i) const { return sizes_[i]; }
+    __host__ __device__ I stride(I i) const { return strides_[i]; }
+    __host__ __device__ typename P<T>::PtrType data() const { return data_; }
+    __host__ __device__ T &operator[](I i) const { return data_[strides_[0] * i]; }
+};
+template <typename T, size_t N, template <typename> class P, typename I>
+struct GenericPackedTensorAccessor {
+    typename P<T>::PtrType data_; I sizes_[N], strides_[N];
+    __host__ __device__ I size(I i) const { return sizes_[i]; }
+    __host__ __device__ I stride(I i) const { return strides_[i]; }
+    __host__ __device__ typename P<T>::PtrType data() const { return data_; }
+    __host__ __device__ decltype(auto) operator[](I i) const {
+        return TensorAccessor<T, N, P, I>{data_, sizes_, strides_}[i];
+    }
+};
+template <typename T, size_t N, template <typename> class P = DefaultPtrTraits>
+using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, P, int>;
+template <typename T, size_t N, template <typename> class P = DefaultPtrTraits>
+using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, P, long>;
+template <typename T, size_t N, template <typename> class P = DefaultPtrTraits, typename I = long>
+using PackedTensorAccessor = GenericPackedTensorAccessor<T, N, P, I>;
+}
+namespace torch {
+using at::DefaultPtrTraits; using at::RestrictPtrTraits; using at::GenericPackedTensorAccessor;
+using at::PackedTensorAccessor; using at::PackedTensorAccessor32; using at::PackedTensorAccessor64;
+}
+"""
 
 
 def has_host_code(text: str) -> bool:
     """Whether a text launches kernels, or is part of an extension of PyTorch."""
-    return bool(_FOREIGN.search(text))
+    return bool(_FOREIGN.search(text)) or "PackedTensorAccessor" in text
 
 
 def device_code(text: str, name: str = "") -> str:
     """The text without its host functions, and without headers that are not CUDA's.
 
     Names that kernels often have from other headers are declared, as INFINITY and std::max. If the
-    text or the kernel's name has PyTorch's 16-bit types, they are CUDA's.
+    text or the kernel's name has PyTorch's 16-bit types, they are CUDA's. Accessors of tensors are
+    declared if the text has them.
     """
     out = list(text)
     for begin, end in _host_parts(text):
         out[begin:end] = re.sub(r"[^\n]", " ", text[begin:end])
     kept = "".join(out)
     types = _TYPES if _SHORT_FLOATS.search(f"{name}\n{kept}") else ""
-    return f"{_NAMES}{types}#line 1\n{kept}"
+    accessors = _ACCESSORS if "PackedTensorAccessor" in kept else ""
+    return f"{_NAMES}{types}{accessors}#line 1\n{kept}"
 
 
 def _host_parts(text: str) -> Iterator[tuple[int, int]]:

@@ -126,6 +126,12 @@ def pointees(kernel: Kernel, n: int) -> tuple[str | None, ...]:
     return tuple(found)
 
 
+def is_of(name: str, dtype: np.dtype) -> bool:  # type: ignore[type-arg]
+    """Whether elements of a C++ type may be of a dtype; true for types that are not known."""
+    wanted = _SCALARS.get(" ".join(w for w in name.split() if w != "const"))
+    return wanted is None or _fits(wanted, dtype)
+
+
 def _pointees(kernel: Kernel, n: int) -> tuple[str | None, ...]:
     """The same, found once per kernel."""
     kept = kernel._origin.pointees
