@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _argspec, _cli, _cli_compile, _core, _findings, _reports
+from . import _argspec, _cli, _cli_compile, _core, _findings, _parameters, _reports
 from ._cli import Answer
 from ._document import Node, Paragraph
 from ._hazards import Hazard
@@ -182,7 +182,10 @@ def kernel_call(
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
     """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
     kernel = _cli_compile.kernel_in(path, chosen.kernel, _cli_compile.options(chosen))
-    args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
+    given = _argspec.arguments(chosen.arg)
+    if wrong := _parameters.number_for_pointer(kernel, given):
+        raise ValueError(wrong)
+    args = [chosen.grid, chosen.block, *given]
     launch = {
         "shared_bytes": chosen.shared_bytes,
         "cluster": chosen.cluster,

@@ -66,7 +66,10 @@ def _value(node: ast.expr, sizes: Sizes) -> int:
     elif isinstance(node, ast.Name):
         if node.id not in sizes:
             known = ", ".join(sizes) or "none"
-            raise ValueError(f"there is no size {node.id!r}; there are: {known}")
+            raise ValueError(
+                f"there is no size {node.id!r}; there are: {known}; a size is given as "
+                f"--size {node.id}=1000, in Python sizes="
+            )
         value = sizes[node.id]
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = -_value(node.operand, sizes)

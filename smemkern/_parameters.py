@@ -154,6 +154,18 @@ def wrong_array(kernel: Kernel, args: Sequence[object]) -> str | None:
     return None
 
 
+def number_for_pointer(kernel: Kernel, args: Sequence[object]) -> str | None:
+    """What is wrong with a number where the signature has a pointer; None: nothing. A command
+    knows no addresses, so the array is missing."""
+    for number, (one, given) in enumerate(zip(parameters(kernel, len(args)), args, strict=False)):
+        if one.type.endswith("*") and isinstance(given, int | float):
+            return (
+                f"argument {number} is the number {given}, but the kernel's parameter is {one}; "
+                "pass an array, as f32[1024]"
+            )
+    return None
+
+
 def _fits(wanted: str, dtype: np.dtype) -> bool:  # type: ignore[type-arg]
     kind, size = wanted[0], int(wanted[1])
     if dtype.kind == "V":  # structs, and types of other packages

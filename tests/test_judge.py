@@ -641,7 +641,7 @@ def test_a_candidate_cannot_print_a_verdict(command, files):
         (f"ref.cu same.cu {LAUNCH} --size m", "--size should be NAME=N"),
         (f"ref.cu same.cu {LAUNCH} --size 2=3", "--size should be NAME=N"),
         (f"ref.cu same.cu {LAUNCH} --values nans", "values should be of random"),
-        (f"ref.cu same.cu {LAUNCH} --grid k", "there is no size 'k'; there are: n"),
+        (f"ref.cu same.cu {LAUNCH} --grid k", "there is no size 'k'; there are: n; a size is given as --size"),
         (f"ref.cu same.cu {LAUNCH} --timeout 0", "a positive number"),
         ("ref.cu same.cu --block 1", "required: --grid"),
     ],
