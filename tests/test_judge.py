@@ -641,7 +641,7 @@ def test_a_candidate_cannot_print_a_verdict(command, files):
         (f"ref.cu same.cu {LAUNCH} --size m", "--size should be NAME=N"),
         (f"ref.cu same.cu {LAUNCH} --size 2=3", "--size should be NAME=N"),
         (f"ref.cu same.cu {LAUNCH} --values nans", "values should be of random"),
-        (f"ref.cu same.cu {LAUNCH} --grid k", "there is no size 'k'; a size is given as --size k="),
+        (f"ref.cu same.cu {LAUNCH} --grid k", "there are: n; a size is given as --size k="),
         (f"ref.cu same.cu {LAUNCH} --arg {{5,f32[n]}}", "judge takes arrays and numbers, and no"),
         (f"ref.cu same.cu {LAUNCH} --timeout 0", "a positive number"),
         ("ref.cu same.cu --block 1", "required: --grid"),
