@@ -201,9 +201,15 @@ def _entry(ptx: bytes, name: str | None, shown: str) -> str | None:
     if not found:
         return name  # the reader of PTX says what is wrong
     if name is None:
-        own = {entry: one for entry, one in found.items() if not _is_of_library(one)} or found
-        if len(own) == 1:
-            return next(iter(own))
+        own = {entry: one for entry, one in found.items() if not _is_of_library(one)}
+        if len(own or found) == 1:
+            return next(iter(own or found))
+        if not own:
+            names = sorted({one.written.partition("<")[0] for one in found.values()})
+            raise ValueError(
+                f"{shown} has no kernel of its own, and {len(found)} of the libraries that it "
+                f"includes: {_joined(names)}"
+            )
         raise ValueError(f"{shown} has several kernels; name one of: {_joined(listed(own))}")
     if name in found:
         return name

@@ -353,3 +353,16 @@ print(*sorted(set(re.findall(r"/\\S*nvrtc\\S*", open("/proc/self/maps").read()))
     builtins = [file for file in files if file.name.startswith("libnvrtc-builtins")]
     [library] = [file for file in files if file not in builtins]
     assert [file.parent for file in builtins] == [library.parent]
+
+
+def test_kernels_of_libraries_alone(tmp_path):
+    """A program that only calls CUB or Thrust: their kernels are named without their arguments."""
+    one = "template <typename T> __global__ void reduce(T *x) { *x = 1; }"
+    instances = "".join(f"template __global__ void reduce<{t}>({t} *);" for t in ("int", "float"))
+    source = f"namespace cub {{ namespace detail {{ {one} {instances} }} }}"
+    with pytest.raises(
+        ValueError, match=r"no kernel of its own, and 2 of the .* includes: cub::detail::reduce$"
+    ):
+        smemkern.Kernel(source)
+    mine = smemkern.Kernel(source + "__global__ void mine() {}")
+    assert "mine" in mine.name
