@@ -2,8 +2,8 @@
 
     python -m buildtools.stub_docs
 
-The texts are those of the C files, csrc/module/docs.h first; tests/building/test_stub_docs.py compares them.
-Of a function with overloads the first one has the docstring.
+The texts are those of the C files, csrc/module/docs.h first. tests/building/test_stub_docs.py
+compares them. Of a function with overloads the first one has the docstring.
 """
 
 from __future__ import annotations

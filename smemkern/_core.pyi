@@ -268,8 +268,8 @@ class Kernel:
         arrays are written only if the run succeeds. An array in a GPU's memory (DLPack or
         __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null
         pointer. int, float and complex are converted to the parameter's kind and size; NumPy
-        scalars must already have both. For a struct pass a tuple of its members, of which arrays
-        are pointers, or numpy.void or bytes; for a CUtensorMap a TensorMap, for a
+        scalars must already have both. For a struct pass a tuple of its members, in which
+        arrays are pointers, or numpy.void or bytes; for a CUtensorMap a TensorMap, for a
         cudaTextureObject_t a Texture, for a cudaSurfaceObject_t a Surface.
     shared_bytes : int
         Dynamic shared memory per block.
