@@ -40,6 +40,14 @@ def test_numpys_names_and_bases():
     assert one("f32[0]").size == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("5", 5), ("-3", -3), ("0x10", 16), ("0.5", 0.5), ("1e3", 1000.0)]
+)
+def test_a_number_without_a_type(text, value):
+    """Python's int or float, which a Kernel converts to the type of its parameter."""
+    assert type(one(text)) is type(value) and one(text) == value
+
+
 def test_random_is_of_the_seed():
     texts = ["f32[64]=random", "f32[64]=random"]
     first, again, other = arguments(texts), arguments(texts), arguments(texts, seed=1)

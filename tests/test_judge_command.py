@@ -2,10 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import smemkern
 from judged import ARGS, HEAD, RELU, RIGHT
+from smemkern._judge.inputs import template
 
 # ---- the command
 
@@ -76,7 +78,8 @@ def test_a_candidate_cannot_print_a_verdict(command, files):
         (f"ref.cu same.cu {LAUNCH} --size m", "--size should be NAME=N"),
         (f"ref.cu same.cu {LAUNCH} --size 2=3", "--size should be NAME=N"),
         (f"ref.cu same.cu {LAUNCH} --values nans", "values should be of random"),
-        (f"ref.cu same.cu {LAUNCH} --grid k", "there is no size 'k'; there are: n"),
+        (f"ref.cu same.cu {LAUNCH} --grid k", "there are: n; a size is given as --size k="),
+        (f"ref.cu same.cu {LAUNCH} --arg {{5,f32[n]}}", "judge takes arrays and numbers, and no"),
         (f"ref.cu same.cu {LAUNCH} --timeout 0", "a positive number"),
         ("ref.cu same.cu --block 1", "required: --grid"),
     ],
@@ -84,6 +87,15 @@ def test_a_candidate_cannot_print_a_verdict(command, files):
 def test_mistakes(command, files, words, error):
     assert command.run(f"judge {words}") == 2
     assert error in command.err and not command.out
+
+
+def test_numbers_without_a_type(command, files):
+    """`n` and `2*n` are of the parameter's type, as `i32=n` is of that one."""
+    typed = command.json(f"judge ref.cu same.cu {LAUNCH} --seed 3")
+    plain = command.json(f"judge ref.cu same.cu {LAUNCH.replace('i32=n', 'n')} --seed 3")
+    assert LAUNCH.count("i32=n") == 1
+    assert plain["verdict"] == typed["verdict"] == "clean"
+    assert template("2*n+1").make({"n": 4}, np.random.default_rng()) == 9
 
 
 def test_compiling_has_limits(files, monkeypatch):

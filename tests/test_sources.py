@@ -363,3 +363,16 @@ def test_texts_that_nothing_closes_have_an_outline(part):
     text = f"int before; {part * 100_000}"
     assert [item.kind for item in Outline(text).items][0] == "simple"
     assert not Includes(f"#pragma once\n{text}", Path("kernel.cu"), "kernel.cu", []).missing
+
+
+def test_kernels_of_libraries_alone(tmp_path):
+    """A program that only calls CUB or Thrust: their kernels are named without their arguments."""
+    one = "template <typename T> __global__ void reduce(T *x) { *x = 1; }"
+    instances = "".join(f"template __global__ void reduce<{t}>({t} *);" for t in ("int", "float"))
+    source = f"namespace cub {{ namespace detail {{ {one} {instances} }} }}"
+    with pytest.raises(
+        ValueError, match=r"no kernel of its own, and 2 of the .* includes: cub::detail::reduce$"
+    ):
+        smemkern.Kernel(source)
+    mine = smemkern.Kernel(source + "__global__ void mine() {}")
+    assert "mine" in mine.name

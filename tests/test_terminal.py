@@ -11,7 +11,7 @@ import pytest
 from command import sum_source
 from smemkern._render import document, terminal
 from smemkern._render.document import Facts, Heading, Listing, Paragraph, Table, text
-from smemkern._render.table import Bar, Cell, Cut, Right, fitted, table
+from smemkern._render.table import Bar, Cell, Note, Right, fitted, table
 from test_trace_rows import PTX
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -209,19 +209,21 @@ def test_snapshots_of_nodes(width):
     assert shown == file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("width", "shown"), [(None, 40), (60, 40), (40, 31), (22, 13), (20, 0)])
-def test_text_that_may_be_cut_stays_on_its_line(width, shown):
-    """It gives way before all others, and altogether where little would be left."""
-    words = "forty characters of text, that is all ok"
-    lines = table(["name", "what"], [["seven77", Cut(words)], ["b", Cut("short")]], width)
-    head, first, second = lines.splitlines()
-    assert first.split("  ")[0] == "seven77" and second.split("  ")[0] == "b"
-    assert ("what" in head) == ("short" in second) == bool(shown)
-    told = first.removeprefix("seven77").strip()
-    assert (
-        told == words
-        if shown == len(words)
-        else told.rstrip("…") == words[: max(shown - 1, 0)].rstrip()
-    )
-    assert told.endswith("…") == (0 < shown < len(words))
-    assert width is None or all(len(line) <= width for line in lines.splitlines())
+@pytest.mark.parametrize("colour", ["never", "always"])
+@pytest.mark.parametrize(
+    ("width", "is_below"), [(None, False), (59, False), (58, True), (30, True)]
+)
+def test_notes_without_room_are_listed_below(monkeypatch, width, is_below, colour):
+    """Every word is shown once at any width; in a column of its own if that is 40 wide."""
+    words = "forty-nine characters of text, which is all right"
+    rows = [["seven77", Note(words), 12345678], ["b", Note("short"), 9]]
+    monkeypatch.setenv("COLUMNS", str(width or 0))
+    stream = io.StringIO()
+    terminal.show([Table(["name", "what", "n"], rows), Paragraph("end")], stream, colour)
+    shown = without_escapes(stream.getvalue())
+    assert ("\nname: what\nseven77  forty-nine" in shown) == is_below
+    above = re.sub(r"name: what\n.*?\n\n", "", shown, flags=re.S)
+    assert ("forty-nine" in above) != is_below and "12345678" in above
+    for word in [*words.split(), "short", "12345678"]:
+        assert shown.split().count(word) == 1, word
+    assert width is None or all(len(line) <= width for line in shown.splitlines())

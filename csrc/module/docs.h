@@ -75,7 +75,7 @@ static const char gemm_doc[] =
 
 static const char transpose_doc[] =
     "transpose(a, *, variant='auto', out=None, device=None, stream=None, max_memory=None, "
-    "**params)\n"
+    "progress=None, **params)\n"
     "--\n\n"
     "A copy with the last two axes swapped, made by one of the kernels.\n\n"
     "Parameters\n"

@@ -15,10 +15,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from os.path import basename
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._compiler.kernel_file import is_file_name
+
+if TYPE_CHECKING:
+    from .._compiler.compile import Origin
 
 
 class Call(NamedTuple):
@@ -93,6 +96,42 @@ def adapt(what: object, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     return import_module(f".{name}", __package__).adapt(what, args, dict(options))
 
 
+def kernel_source(
+    source: object, name: str | None, options: Sequence[str] | None
+) -> tuple[str, bytes, str | None, Origin]:
+    """The text, the PTX, the entry and the origin of a Kernel, which may be of another library."""
+    __tracebackhide__ = True
+    from .._compiler import compile
+
+    if not isinstance(source, str | os.PathLike | compile.Compiled):
+        source, name, own = source_of(source, name)
+        options = (*own, *(options or ()))
+    return compile.kernel_source(source, name, options)
+
+
+def source_of(what: object, name: str | None) -> tuple[str, str | None, tuple[str, ...]]:
+    """What a Kernel is made of for a kernel of CuPy or cuda.core: text, name, compiler's options.
+
+    Raises
+    ------
+    TypeError
+        For other objects. Those of Triton and Numba have no code before the arguments are known.
+    """
+    library = _library(what) or ""
+    if library not in _ADAPTERS:
+        kind = type(what).__name__
+        raise TypeError(f"source_or_ptx must be a str or a path, not {kind}")
+    module = import_module(f".{_ADAPTERS[library]}", __package__)
+    if not hasattr(module, "source"):
+        raise TypeError(
+            f"Kernel takes CUDA C++ or PTX, and {library.partition('_')[0].capitalize()} compiles "
+            "a kernel for the arguments of a call: use smemkern.check(kernel, grid, block, "
+            "*arguments), or trace"
+        )
+    found: tuple[str, str | None, tuple[str, ...]] = module.source(what, name)
+    return found
+
+
 def is_tensor(given: Any) -> bool:
     """Whether it is a tensor of PyTorch."""
     torch = sys.modules.get("torch")
@@ -106,6 +145,8 @@ def host_array(given: Any) -> Any:
     NumPy has no bfloat16 and no 8-bit floats: they are ml_dtypes' types if that is installed, else
     integers of their size.
     """
+    if type(given) is tuple:  # a struct
+        return tuple(map(host_array, given))
     if not is_tensor(given):
         return given
     __tracebackhide__ = True

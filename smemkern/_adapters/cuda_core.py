@@ -114,18 +114,25 @@ def _launch(args: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...], dict[str,
     return tuple(config.grid), tuple(config.block), args[1:], options
 
 
-def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
-    """check(program, grid, block, *args, name="scale") or check(program, config, *args)."""
+def source(what: Any, name: str | None) -> tuple[str, str | None, tuple[str, ...]]:
+    """What a Kernel is made of: calls.source_of."""
     __tracebackhide__ = True
-    name = calls.take_name(options)
     kind = type(what).__name__
     if kind not in ("Program", "ObjectCode"):
         raise TypeError(f"expected a Program or an ObjectCode of cuda.core, found {kind}")
-    grid, block, rest, launch = _launch(args)
     code = _object_code(what, name) if kind == "Program" else what
     ptx = text_of(code)
     if name is None and len(entry_names(ptx)) != 1:
         calls.refuse_names(entry_names(ptx))
-    kernel = _core.Kernel(ptx, name and _symbols(code).get(name, name))
+    return ptx, name and _symbols(code).get(name, name), ()
+
+
+def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
+    """check(program, grid, block, *args, name="scale") or check(program, config, *args)."""
+    __tracebackhide__ = True
+    name = calls.take_name(options)
+    ptx, entry, _ = source(what, name)
+    grid, block, rest, launch = _launch(args)
+    kernel = _core.Kernel(ptx, entry)
     rest = tuple(map(calls.host_array, rest))
     return calls.plain(kernel, (grid, block, *rest), launch | options)

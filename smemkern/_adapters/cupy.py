@@ -26,7 +26,7 @@ def _options(what: Any, source: str) -> tuple[str, ...]:
     return given
 
 
-def _source(what: Any) -> str:
+def _text(what: Any) -> str:
     """The text that CuPy would compile, from memory or a file."""
     __tracebackhide__ = True
     if what.code is not None:
@@ -37,24 +37,30 @@ def _source(what: Any) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
-    """check(kernel, grid, block, *args), or with the arguments in a tuple, as CuPy takes them."""
+def source(what: Any, name: str | None) -> tuple[str, str | None, tuple[str, ...]]:
+    """What a Kernel is made of: calls.source_of."""
     __tracebackhide__ = True
     kind = type(what).__name__
-    name = calls.take_name(options)
     if kind not in ("RawKernel", "RawModule"):
         raise TypeError(
             f"expected a RawKernel or a RawModule of CuPy, found {kind}, whose code CuPy makes for "
             "a GPU at its first call"
         )
     own = what.name if kind == "RawKernel" else None
-    grid, block, rest = calls.split(f"CuPy's kernel {own or name or ''}".rstrip(), args)
+    text = _text(what)
+    return text, own or name, () if is_ptx(text) else _options(what, text)
+
+
+def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
+    """check(kernel, grid, block, *args), or with the arguments in a tuple, as CuPy takes them."""
+    __tracebackhide__ = True
+    text, name, compiler = source(what, calls.take_name(options))
+    grid, block, rest = calls.split(f"CuPy's kernel {name or ''}".rstrip(), args)
     if len(rest) == 1 and isinstance(rest[0], tuple):
         rest = rest[0]
     if "shared_mem" in options:
         options["shared_bytes"] = options.pop("shared_mem")
     if what.enable_cooperative_groups:
         options.setdefault("cooperative", True)
-    source = _source(what)
-    kernel = _core.Kernel(source, own or name, () if is_ptx(source) else _options(what, source))
+    kernel = _core.Kernel(text, name, compiler)
     return calls.plain(kernel, (grid, block, *map(calls.host_array, rest)), options)

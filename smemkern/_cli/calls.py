@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._compiler import parameters
 from .._compiler.kernel_file import SUFFIXES, kernel_in
 from .._trace import argspec
 from . import common, compiling
@@ -62,7 +63,8 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
         action="append",
         default=[],
         metavar="SPEC",
-        help="an argument of the kernel: f32[1024], f32[64,64]=random, i32=5, file.npy",
+        help="an argument of the kernel: f32[1024], f32[64,64]=random, 5, i32=5, file.npy, "
+        "{5,f32[64]} (a struct)",
     )
     parser.add_argument(
         "--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory (0)"
@@ -109,7 +111,10 @@ def kernel_call(
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
     """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
     kernel = kernel_in(path, chosen.kernel, compiling.options(chosen))
-    args = [chosen.grid, chosen.block, *argspec.arguments(chosen.arg)]
+    given = argspec.arguments(chosen.arg)
+    if wrong := parameters.number_for_pointer(kernel, given):
+        raise ValueError(wrong)
+    args = [chosen.grid, chosen.block, *given]
     launch = {
         "shared_bytes": chosen.shared_bytes,
         "cluster": chosen.cluster,

@@ -97,7 +97,7 @@ def _restored(made: Compiled, check: bool) -> _core.Kernel:
 
 
 def kernel_source(
-    source: object, name: str | None, options: Sequence[str] | None
+    source: str | os.PathLike[str] | Compiled, name: str | None, options: Sequence[str] | None
 ) -> tuple[str, bytes, str | None, Origin]:
     """The text, the PTX, the entry and the origin of a Kernel.
 
@@ -112,8 +112,8 @@ def kernel_source(
     """
     if isinstance(source, Compiled):
         return source.text, source.ptx, source.entry, source.origin
-    text, file = _read(source)
     given = _strings(options)
+    text, file = _read(source)
     if is_ptx(text):
         if given:
             raise ValueError("options are for CUDA C++; this source is PTX already")
@@ -138,15 +138,12 @@ def can_compile() -> bool:
     return _core.config()["nvrtc"][0].isdigit() or nvcc.stamp() is not None
 
 
-def _read(source: object) -> tuple[str, str | None]:
+def _read(source: str | os.PathLike[str]) -> tuple[str, str | None]:
     """The text, and the file if `source` names one."""
     if isinstance(source, str) and not is_file_name(source):
         if "\0" in source:
             raise ValueError("the source contains a null character")
         return source, None
-    if not isinstance(source, str | os.PathLike):
-        kind = type(source).__name__
-        raise TypeError(f"source_or_ptx must be a str or a path, not {kind}")
     file = os.fsdecode(source)
     path = Path(file)
     if path.is_file() and path.stat().st_size > MAX_BYTES:
@@ -187,9 +184,15 @@ def _entry(ptx: bytes, name: str | None, shown: str) -> str | None:
     if not found:
         return name  # the reader of PTX says what is wrong
     if name is None:
-        own = {entry: one for entry, one in found.items() if not _is_of_library(one)} or found
-        if len(own) == 1:
-            return next(iter(own))
+        own = {entry: one for entry, one in found.items() if not _is_of_library(one)}
+        if len(own or found) == 1:
+            return next(iter(own or found))
+        if not own:
+            names = sorted({one.written.partition("<")[0] for one in found.values()})
+            raise ValueError(
+                f"{shown} has no kernel of its own, and {len(found)} of the libraries that it "
+                f"includes: {_joined(names)}"
+            )
         raise ValueError(f"{shown} has several kernels; name one of: {_joined(listed(own))}")
     if name in found:
         return name

@@ -126,6 +126,12 @@ def pointees(kernel: Kernel, n: int) -> tuple[str | None, ...]:
     return tuple(found)
 
 
+def is_of(name: str, dtype: np.dtype) -> bool:  # type: ignore[type-arg]
+    """Whether elements of a C++ type may be of a dtype; true for types that are not known."""
+    wanted = _SCALARS.get(" ".join(w for w in name.split() if w != "const"))
+    return wanted is None or _fits(wanted, dtype)
+
+
 def _pointees(kernel: Kernel, n: int) -> tuple[str | None, ...]:
     """The same, found once per kernel."""
     kept = kernel._origin.pointees
@@ -145,6 +151,18 @@ def wrong_array(kernel: Kernel, args: Sequence[object]) -> str | None:
             f"argument {number} is an array of {given.dtype}, but the kernel's parameter is "
             f"{parameter}; pass {_NAMES[wanted]}, or for other bits x.view(numpy.{_NAMES[wanted]})"
         )
+    return None
+
+
+def number_for_pointer(kernel: Kernel, args: Sequence[object]) -> str | None:
+    """What is wrong with a number where the signature has a pointer; None: nothing. A command
+    knows no addresses, so the array is missing."""
+    for number, (one, given) in enumerate(zip(parameters(kernel, len(args)), args, strict=False)):
+        if one.type.endswith("*") and isinstance(given, int | float):
+            return (
+                f"argument {number} is the number {given}, but the kernel's parameter is {one}; "
+                "pass an array, as f32[1024]"
+            )
     return None
 
 

@@ -45,6 +45,48 @@ namespace c10 { using Half = __half; using BFloat16 = __nv_bfloat16; }
 namespace at { using c10::Half; using c10::BFloat16; }
 namespace torch { using c10::Half; using c10::BFloat16; }
 """
+# PyTorch's views of tensors that kernels take by value: a pointer, then sizes, then strides.
+_ACCESSORS = """namespace at {
+template <typename T> struct DefaultPtrTraits { typedef T *PtrType; };
+template <typename T> struct RestrictPtrTraits { typedef T *__restrict__ PtrType; };
+template <typename T, size_t N, template <typename> class P, typename I> struct TensorAccessor {
+    typename P<T>::PtrType data_; const I *sizes_, *strides_;
+    __host__ __device__ I size(I i) const { return sizes_[i]; }
+    __host__ __device__ I stride(I i) const { return strides_[i]; }
+    __host__ __device__ typename P<T>::PtrType data() const { return data_; }
+    __host__ __device__ TensorAccessor<T, N - 1, P, I> operator[](I i) const {
+        return {data_ + strides_[0] * i, sizes_ + 1, strides_ + 1};
+    }
+};
+template <typename T, template <typename> class P, typename I> struct TensorAccessor<T, 1, P, I> {
+    typename P<T>::PtrType data_; const I *sizes_, *strides_;
+    __host__ __device__ I size(I i) const { return sizes_[i]; }
+    __host__ __device__ I stride(I i) const { return strides_[i]; }
+    __host__ __device__ typename P<T>::PtrType data() const { return data_; }
+    __host__ __device__ T &operator[](I i) const { return data_[strides_[0] * i]; }
+};
+template <typename T, size_t N, template <typename> class P, typename I>
+struct GenericPackedTensorAccessor {
+    typename P<T>::PtrType data_; I sizes_[N], strides_[N];
+    __host__ __device__ I size(I i) const { return sizes_[i]; }
+    __host__ __device__ I stride(I i) const { return strides_[i]; }
+    __host__ __device__ typename P<T>::PtrType data() const { return data_; }
+    __host__ __device__ decltype(auto) operator[](I i) const {
+        return TensorAccessor<T, N, P, I>{data_, sizes_, strides_}[i];
+    }
+};
+template <typename T, size_t N, template <typename> class P = DefaultPtrTraits>
+using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, P, int>;
+template <typename T, size_t N, template <typename> class P = DefaultPtrTraits>
+using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, P, long>;
+template <typename T, size_t N, template <typename> class P = DefaultPtrTraits, typename I = long>
+using PackedTensorAccessor = GenericPackedTensorAccessor<T, N, P, I>;
+}
+namespace torch {
+using at::DefaultPtrTraits; using at::RestrictPtrTraits; using at::GenericPackedTensorAccessor;
+using at::PackedTensorAccessor; using at::PackedTensorAccessor32; using at::PackedTensorAccessor64;
+}
+"""
 _OF_TORCH = re.compile(r"\b(c10|torch)\s*::|\bnamespace\s+(c10|at|torch)\b|[<\"](c10|ATen|torch)/")
 
 _MATH_CONSTANTS = {
@@ -231,7 +273,10 @@ def torch(texts: Iterable[str]) -> str:
     """PyTorch's types, for texts that use them and bring no headers of PyTorch."""
     if any(re.search(r"\bnamespace\s+c10\b", text) for text in texts):
         return ""
-    return _TORCH if any(map(_OF_TORCH.search, texts)) else ""
+    given = list(texts)
+    types = _TORCH if any(map(_OF_TORCH.search, given)) else ""
+    accessors = _ACCESSORS if any("PackedTensorAccessor" in text for text in given) else ""
+    return types + accessors
 
 
 # Functions of the host that programs call around their launches, by what they return. They do

@@ -66,7 +66,10 @@ def _value(node: ast.expr, sizes: Sizes) -> int:
     elif isinstance(node, ast.Name):
         if node.id not in sizes:
             known = ", ".join(sizes) or "none"
-            raise ValueError(f"there is no size {node.id!r}; there are: {known}")
+            raise ValueError(
+                f"there is no size {node.id!r}; there are: {known}; a size is given as "
+                f"--size {node.id}=1000, in Python sizes="
+            )
         value = sizes[node.id]
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = -_value(node.operand, sizes)
@@ -140,6 +143,8 @@ _SCALAR = re.compile(r"(?P<type>[iu](?:8|16|32|64)|u?int\d+)=(?P<value>.+)", re.
 
 def template(given: Any) -> Template:
     """The template of an argument: text as on the command line, an array or a number."""
+    if isinstance(given, tuple) or (isinstance(given, str) and given.startswith("{")):
+        raise TypeError(f"judge takes arrays and numbers, and no structs: {given!r:.80}")
     if not isinstance(given, str):
         return Template(given)
     array = _ARRAY.fullmatch(given)
@@ -175,6 +180,9 @@ def _substituted(text: str, sizes: Sizes) -> str:
     scalar = _SCALAR.fullmatch(text)
     if scalar and re.search(r"[a-z]\w*", re.sub(r"0[xob]\w+", "", scalar["value"])):
         return f"{scalar['type']}={evaluate(scalar['value'], sizes)}"
+    names = re.findall(r"[A-Za-z_]\w*", text)
+    if names and all(name in sizes or name in _FUNCTIONS for name in names):  # n, 2*n
+        return str(evaluate(text, sizes))
     return text
 
 

@@ -10,10 +10,10 @@ Each table is described once, so all outputs say the same.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from .table import GAP, hanging, table
+from .table import GAP, Note, hanging, notes_fit, table
 
 NARROW = 28  # characters; code wrapped into a narrower column is hard to read
 
@@ -60,10 +60,32 @@ class Picture(NamedTuple):
 Node = Heading | Paragraph | Listing | Facts | Table | Picture
 
 
+def laid_out(nodes: Iterable[Node], width: int | None) -> Iterator[Node]:
+    """The nodes; the notes of a table that has no room for them follow it as facts."""
+    for node in nodes:
+        if isinstance(node, Table) and not notes_fit(*node, width):
+            yield from _with_notes_below(node)
+        else:
+            yield node
+
+
+def _with_notes_below(node: Table) -> Iterator[Node]:
+    noted = [any(isinstance(row[i], Note) for row in node.rows) for i in range(len(node.header))]
+
+    def without(cells: Sequence[Any]) -> list[Any]:
+        return [cell for cell, is_note in zip(cells, noted, strict=True) if not is_note]
+
+    yield Table(without(node.header), [without(row) for row in node.rows])
+    for i, is_note in enumerate(noted):
+        if is_note:
+            yield Heading(f"{node.header[0]}: {node.header[i]}")
+            yield Facts([(str(row[0]), row[i]) for row in node.rows])
+
+
 def text(nodes: Iterable[Node], width: int | None = None) -> str:
     """Renders plain text. width=None does not limit the length of lines."""
     shown, before = "", ""
-    for node in nodes:
+    for node in laid_out(nodes, width):
         own = _text(node, width)
         if own:
             shown += before + own

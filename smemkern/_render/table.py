@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 GAP = 2  # blanks between columns
 MIN_TEXT = 16  # characters; if columns of text had to be narrower, records() is used instead
-MIN_CUT = 12  # characters; a Cut column that would be narrower is omitted
+MIN_NOTE = 40  # characters; a column of notes that would be narrower is listed below the table
 
 
 class Cell:
@@ -34,8 +34,8 @@ class Right(Cell):
     to_left = False
 
 
-class Cut(Cell):
-    """Text that is truncated instead of wrapped, and omitted if very little would remain."""
+class Note(Cell):
+    """Text about its row. Where its column would be narrow, it is listed below the table."""
 
 
 class Bar(Cell):
@@ -67,25 +67,19 @@ def fitted(
     """Widths of the columns; None if the table does not fit into `width` characters.
 
     Columns with text of several words shrink, the widest first. Numbers and single words are never
-    broken. Cut columns may shrink to width 0, which omits them.
+    broken.
     """
     cells = [list(header), *([str(cell) for cell in row] for row in rows)]
     columns = list(zip(*cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    whole_widths = list(widths)
     if width is None:
         return widths
     left = are_left(len(widths), rows)
-    cut = [any(isinstance(row[i], Cut) for row in rows) for i in range(len(widths))]
     minimum = [
-        -GAP
-        if may_go
-        else max(MIN_TEXT, len(head), *(len(word) for cell in column for word in cell.split()))
+        max(MIN_TEXT, len(head), *(len(word) for cell in column for word in cell.split()))
         if to_left and any(" " in cell for cell in column)
         else wide
-        for head, column, to_left, wide, may_go in zip(
-            header, columns, left, widths, cut, strict=True
-        )
+        for head, column, to_left, wide in zip(header, columns, left, widths, strict=True)
     ]
     excess = sum(widths) + GAP * (len(widths) - 1) - width
     while excess > 0:
@@ -95,10 +89,18 @@ def fitted(
             return None
         widths[at] -= 1
         excess -= 1
-    return [
-        0 if may_go and wide < min(MIN_CUT, whole) else wide
-        for wide, may_go, whole in zip(widths, cut, whole_widths, strict=True)
-    ]
+    return widths
+
+
+def notes_fit(header: Sequence[str], rows: Sequence[Sequence[object]], width: int | None) -> bool:
+    """Whether each column of notes is as wide as its text, or at least MIN_NOTE."""
+    widths = fitted(header, rows, width)
+    return all(
+        widths is not None and widths[i] >= min(MIN_NOTE, len(str(cell)))
+        for row in rows
+        for i, cell in enumerate(row)
+        if isinstance(cell, Note)
+    )
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None) -> str:
@@ -122,7 +124,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
                 .join(
                     part.ljust(wide) if to_left else part.rjust(wide)
                     for part, wide, to_left in zip(parts, widths, left, strict=True)
-                    if wide
                 )
                 .rstrip()
             )
@@ -132,12 +133,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
 def lines_of(cell: object, width: int) -> list[str]:
     """The lines of a cell in a column of that width."""
     text = str(cell)
-    if not width:
-        return []
     if len(text) <= width:
         return [text]
-    if isinstance(cell, Cut):
-        return [f"{text[: width - 1].rstrip()}…"]
     return textwrap.wrap(text, width, break_on_hyphens=False)
 
 

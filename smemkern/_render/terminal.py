@@ -19,6 +19,7 @@ from .document import (
     Table,
     facts,
     folded,
+    laid_out,
     paragraph,
     text,
 )
@@ -70,7 +71,7 @@ def show(nodes: Iterable[Node], stream: TextIO, colour: str = "auto") -> None:
     from rich.text import Text
 
     after = ""
-    for node in nodes:
+    for node in laid_out(nodes, width):
         if not text([node]):  # a Picture has no text
             continue
         stream.write(after)
@@ -143,14 +144,12 @@ def _table(node: Table, widths: list[int]) -> Any:
     )
     for name, wide, left in zip(node.header, widths, are_left(len(widths), node.rows), strict=True):
         justify: Literal["left", "right"] = "left" if left else "right"
-        if wide:
-            made.add_column(Text(name), justify=justify, width=wide, overflow="fold")
+        made.add_column(Text(name), justify=justify, width=wide, overflow="fold")
     for row in node.rows:
-        cells = [(cell, wide) for cell, wide in zip(row, widths, strict=True) if wide]
         made.add_row(
             *(
                 Text("\n".join(lines_of(cell, wide)), _STYLES[style_of(cell)])
-                for cell, wide in cells
+                for cell, wide in zip(row, widths, strict=True)
             )
         )
     return made

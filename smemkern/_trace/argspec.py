@@ -3,6 +3,8 @@
     f32[1024]           an array of zeros          i32=5      a scalar
     f32[64,64]=random   filled: random, arange,    data.npy   an array from a file
                         zeros, ones, or any number
+    5, 0.5              a number of the parameter's type
+    {5,f32[64]}         a struct of these, in which an array is a pointer and 5 an int
 
 Types are a letter and a number of bits (f16 f32 f64, i8 ... i64, u8 ... u64) or NumPy's names.
 """
@@ -19,7 +21,11 @@ import numpy as np
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.+))?", re.ASCII)
 _SCALAR = re.compile(r"(?P<type>\w+)=(?P<value>.+)", re.ASCII)
-_FORMS = "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), i32=5, or a file x.npy"
+_MAX_STRUCTS = 100
+_FORMS = (
+    "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), 5, i32=5, a file x.npy, "
+    "or a struct of these {5,f32[64]}"
+)
 
 
 def _dtype(name: str, text: str) -> np.dtype[Any]:
@@ -72,7 +78,32 @@ def _array(
     return np.full(shape, _number(fill, dtype, argument))
 
 
-def argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | np.generic[Any]:
+def _plain_number(text: str) -> int | float | None:
+    """A number without a type, which a Kernel converts to the parameter's; None: it is none."""
+    for kind in (lambda: int(text, 0), lambda: float(text)):
+        try:
+            return kind()
+        except ValueError:
+            continue
+    return None
+
+
+Argument = np.ndarray[Any, Any] | np.generic | int | float | tuple[Any, ...]
+
+
+def _members(text: str) -> list[str]:
+    """Splits at the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def argument(text: str, rng: np.random.Generator) -> Argument:
     """One argument of a kernel.
 
     Parameters
@@ -90,6 +121,10 @@ def argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | np.g
     OSError
         If a file cannot be read.
     """
+    if text.startswith("{") and text.endswith("}"):
+        if text.count("{") > _MAX_STRUCTS:
+            raise ValueError(f"an argument has more than {_MAX_STRUCTS} structs")
+        return tuple(argument(part, rng) for part in _members(text[1:-1]))
     if text.endswith(".npy"):
         return np.load(Path(text), allow_pickle=False)
     if found := _ARRAY.fullmatch(text):
@@ -98,10 +133,12 @@ def argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | np.g
     if found := _SCALAR.fullmatch(text):
         dtype = _dtype(found["type"], text)
         return _number(found["value"], dtype, text)
+    if (number := _plain_number(text)) is not None:
+        return number
     raise ValueError(f"argument {text!r} should be one of {_FORMS}")
 
 
-def arguments(texts: Sequence[str], seed: int = 0) -> list[np.ndarray[Any, Any] | np.generic[Any]]:
+def arguments(texts: Sequence[str], seed: int = 0) -> list[Argument]:
     """All arguments of a launch. Equal texts and seeds give equal data."""
     rng = np.random.default_rng(seed)
     return [argument(text, rng) for text in texts]

@@ -160,7 +160,18 @@ def _plain_name(name: str) -> str:
     return name
 
 
+def _arrays_of(member: object) -> list[object]:
+    """The arrays in a struct argument, which is a tuple."""
+    if isinstance(member, tuple):
+        return [array for one in member for array in _arrays_of(one)]
+    return [member] if isinstance(member, np.ndarray) else []
+
+
 def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
+    if isinstance(array, tuple) and (inside := _arrays_of(array)):
+        if len(inside) > 1:  # the trace says which argument it is, not which member
+            return None, f"byte {at} of one of its arrays"
+        array = inside[0]
     if not isinstance(array, np.ndarray) or array.itemsize == 0:
         return None, f"byte {at}"
     if not (array.flags.c_contiguous or array.flags.f_contiguous):

@@ -167,6 +167,7 @@ _GLOBAL = (
     Column("global", "sectors", "sectors", 8, _of_global(lambda line: line.sectors)),
 )
 _CODE = 50  # characters of code that should have room beside the widest margin
+_LEAST_CODE = 30  # and beside a narrow one; where they have not, counts are below their line
 
 
 class Margin:
@@ -212,13 +213,46 @@ class Margin:
         below = self._joined(self.names) + f"{'line':>{self.number + 1}}"
         return [above, below]
 
-    def line(self, line: Line) -> str:
+    def lines(self, line: Line) -> list[str]:
         counts = self._joined([column.cell(line) for column in self.columns])
         inlined = "+" if line.inlined else " "
-        return f"{counts[:-1]}{inlined} {line.number:>{self.number}} {line.text}".rstrip()
+        return [f"{counts[:-1]}{inlined} {line.number:>{self.number}} {line.text}".rstrip()]
 
     def _joined(self, cells: Iterable[str]) -> str:
         return "".join(f"{c:>{w}} " for c, w in zip(cells, self.widths, strict=True))
+
+
+class Below:
+    """The counts in words below their line, for outputs that have no room for a margin."""
+
+    is_narrow = False  # nothing is left out
+
+    def __init__(self, lines: list[Line], joined: bool) -> None:
+        self.columns = [*_SHARED, *_JOINED * joined, *_GLOBAL]
+        self.number = max(4, len(str(lines[-1].number)))
+        self.code = self.number + 2
+
+    def head(self) -> list[str]:
+        return []
+
+    def lines(self, line: Line) -> list[str]:
+        groups: dict[str, list[str]] = {}
+        for column in self.columns:
+            cell = column.cell(line)
+            if cell:
+                words = f"factor {cell}" if column.name == "factor" else f"{cell} {column.name}"
+                groups.setdefault(column.group, []).append(words)
+        inlined = "+" if line.inlined else " "
+        return [
+            f"{inlined}{line.number:>{self.number}} {line.text}".rstrip(),
+            *(f"{'':>{self.code}}| {group}: {', '.join(all_)}" for group, all_ in groups.items()),
+        ]
+
+
+def _margin(lines: list[Line], joined: bool, width: int | None) -> Margin | Below:
+    margin = Margin(lines, joined, width)
+    has_room = width is None or width >= margin.code + _LEAST_CODE
+    return margin if has_room else Below(lines, joined)
 
 
 def nodes(trace: Trace, file: str | None = None, width: int | None = None) -> list[Node]:
@@ -233,14 +267,15 @@ def nodes(trace: Trace, file: str | None = None, width: int | None = None) -> li
         if file not in (None, name):
             continue
         parts.append(Heading(Path(name).name or f"{trace.launch.kernel}, PTX"))
-        margin = Margin(lines, joined, width)
+        margin = _margin(lines, joined, width)
         shown: list[object] = [Cell(line, "dim") for line in margin.head()]
         before = None
         for line in lines:
             if before is not None and line.number != before + 1:
                 shown.append("...")
             before = line.number
-            shown.append(Cell(margin.line(line), "bad" if line.wavefronts > line.ideal else ""))
+            style = "bad" if line.wavefronts > line.ideal else ""
+            shown += [Cell(part, style) for part in margin.lines(line)]
             shown += [Cell(f"{'':>{margin.code}} ! {message}", "bad") for message in line.hazards]
         parts.append(Listing(shown, indent=margin.code + 5))
     parts += [Paragraph(f"as joined: {trace.shared.source}")] if joined else []

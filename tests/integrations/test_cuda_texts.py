@@ -1,5 +1,7 @@
 """check and trace with CUDA C++ and PTX: as text, and of CuPy and cuda.core."""
 
+import pickle
+
 import numpy as np
 import pytest
 from kernel_texts import SOURCE, is_the_race
@@ -79,6 +81,25 @@ def test_cupy(nvrtc, random):
     elementwise = cupy.ElementwiseKernel("float32 x", "float32 y", "y = x", "same")
     with pytest.raises(TypeError, match="found ElementwiseKernel"):
         smemkern.check(elementwise, 1, 1)
+    with pytest.raises(TypeError, match="found ElementwiseKernel"):
+        smemkern.Kernel(elementwise)
+
+
+def test_cupy_as_a_kernel(nvrtc, random):
+    """Kernel takes CuPy's kernels with their name and options, and is pickled without CuPy."""
+    cupy = pytest.importorskip("cupy")
+    code = 'extern "C" __global__ void times(int *x) { x[threadIdx.x] *= K; }'
+    times = smemkern.Kernel(cupy.RawKernel(code, "times", ("-DK=3",)))
+    x = random.integers(-100, 100, 32, dtype="i4")
+    want = x * 9
+    times(1, 32, x)
+    pickle.loads(pickle.dumps(times))(1, 32, x)
+    np.testing.assert_array_equal(x, want)
+    scale = smemkern.Kernel(cupy.RawModule(code=SOURCE), "scale<float>", ("-lineinfo",))
+    y = random.standard_normal(64).astype("f4")
+    want = y * np.float32(3)
+    scale(1, 64, y, 3.0, 64)
+    np.testing.assert_array_equal(y, want)
 
 
 def test_cuda_core(random):
@@ -99,3 +120,16 @@ def test_cuda_core(random):
     assert is_the_race(smemkern.check(core.ObjectCode.from_ptx(ptx), 1, 64, x))
     with pytest.raises(ValueError, match="machine code, and the emulator runs PTX"):
         smemkern.check(core.ObjectCode.from_cubin(b"machine code"), 1, 64, x)
+
+
+def test_cuda_core_as_a_kernel(random):
+    core = pytest.importorskip("cuda.core")
+    program = core.Program(SOURCE, "c++", core.ProgramOptions(arch="sm_90"))
+    scale = smemkern.Kernel(program, "scale<double>")
+    x = random.standard_normal(64)
+    want = x * 3
+    scale(1, 64, x, 3.0, 64)
+    np.testing.assert_array_equal(x, want)
+    two = 'extern "C" __global__ void one() {} extern "C" __global__ void two() {}'
+    with pytest.raises(ValueError, match="has 2 kernels, choose"):
+        smemkern.Kernel(core.ObjectCode.from_ptx(smemkern.Kernel(two, "one").ptx.encode()))

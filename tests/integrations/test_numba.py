@@ -217,6 +217,8 @@ def test_numba_refusals(cuda, numba_axpy):
         smemkern.check(function, 1, 32, x)
     with pytest.raises(TypeError, match=r"axpy is called with \(grid, block"):
         smemkern.check(numba_axpy)
+    with pytest.raises(TypeError, match=r"Numba compiles .*use smemkern.check\(kernel, grid"):
+        smemkern.Kernel(numba_axpy)
 
 
 FACTOR = 2

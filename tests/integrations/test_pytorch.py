@@ -49,6 +49,53 @@ def test_extension_of_pytorch(nvrtc, random, name, dtype):
     np.testing.assert_array_equal(out, np.where(inside, 2 * x[np.arange(64) ^ 32], 0))
 
 
+ACCESSORS = """#include <torch/extension.h>
+template <typename T>
+__global__ void sums(const torch::PackedTensorAccessor32<T, 3, torch::RestrictPtrTraits> x,
+                     torch::PackedTensorAccessor64<T, 2> out) {
+    const int n = blockIdx.y, c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c <= LAST) out[n][c] = x[n][0][c] + x[n][x.size(1) - 1][c];
+}
+torch::Tensor run(torch::Tensor x) {
+    auto out = torch::empty({x.size(0), x.size(2)}, x.options());
+    sums<float><<<1, 32>>>(x.packed_accessor32<float, 3, torch::RestrictPtrTraits>(),
+                           out.packed_accessor64<float, 2>());
+    return out;
+}
+"""
+
+
+def test_accessors_of_pytorch(nvrtc, random):
+    """A kernel that takes accessors gets arrays, with any strides but negative ones."""
+    n, many = int(random.integers(1, 5)), int(random.integers(1, 60))
+    whole = random.standard_normal((many, 2 * n, 7)).astype("f4")
+    x = whole.T[::2, ::2]  # 4 of 7, n of 2 n, in another order of axes
+    out = np.zeros((2, 4, 64), "f4")[1, :, :many]
+    text = [ACCESSORS.replace("LAST", "out.size(1) - 1")]
+    found = smemkern.check(text, (2, 4), 32, x, out, name="sums<float>")
+    assert not found, found
+    np.testing.assert_array_equal(out, x[:, 0] + x[:, -1])
+    past = [ACCESSORS.replace("LAST", "out.size(1)")]
+    small, to = np.ones((1, 2, 32), "f4"), np.zeros((1, 32), "f4")
+    [hazard] = smemkern.check(past, 2, 32, small, to, name="sums<float>")
+    assert hazard.kind == "out-of-bounds" and hazard.line == 6
+    with pytest.raises(TypeError, match="argument 0 has 2 dimensions, .* an accessor of 3"):
+        smemkern.check(text, 1, 32, to, to, name="sums<float>")
+    with pytest.raises(TypeError, match="argument 1 is an array of float64, and not .*float, 2"):
+        smemkern.check(text, 1, 32, small, to.astype("f8"), name="sums<float>")
+    with pytest.raises(ValueError, match="argument 0 has a negative stride"):
+        smemkern.check(text, 1, 32, small[:, ::-1], to, name="sums<float>")
+
+
+def test_accessors_of_tensors(nvrtc, random):
+    torch = pytest.importorskip("torch")
+    x = torch.randn(3, 2, 40)
+    out = torch.zeros(3, 40)
+    text = [ACCESSORS.replace("LAST", "out.size(1) - 1")]
+    assert not smemkern.check(text, (2, 3), 32, x, out, name="sums<float>")
+    torch.testing.assert_close(out, x[:, 0] + x[:, 1])
+
+
 # Sources as load_inline takes them: PyTorch adds the header. Each with its kernel, the type of x
 # and what x becomes.
 INLINE = {

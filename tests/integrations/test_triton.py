@@ -124,3 +124,6 @@ def test_triton_refusals(tri):
         smemkern.check(tri.axpy, 1, None, 1.0, "x", x, x, 64, SIZE=64)
     with pytest.raises(KeyError, match="BLOCK"):
         smemkern.check(tri.axpy, 1, None, 1.0, x, x, x, 64, SIZE=64, BLOCK=3)
+    for kernel in (tri.axpy, tri.axpy[(1,)]):
+        with pytest.raises(TypeError, match=r"Triton compiles .*use smemkern.check\(kernel, grid"):
+            smemkern.Kernel(kernel)
