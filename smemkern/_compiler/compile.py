@@ -344,7 +344,8 @@ class _Unit:
     ) -> bytes:
         found = (*self.folders, *self.includes.found_above)
         folders = [f"-I{folder}" for folder in dict.fromkeys(found)]
-        options = ("-lineinfo", *self.options, *folders, *self.roots, *more)
+        # Each warning prints its line: thousands on a long line take minutes. No warning is shown.
+        options = ("-lineinfo", "-w", *self.options, *folders, *self.roots, *more)
         names, texts = tuple(headers), tuple(headers.values())
         return _core.nvrtc_compile(text, self.shown, entry, names, texts, options)
 
@@ -478,7 +479,7 @@ _HINT = (
 
 
 def _errors_only(log: str) -> str:
-    """A log of NVRTC without its warnings, and without most of very many errors."""
+    """A log of NVRTC without its remarks, and without most of very many errors."""
     found = diagnostics(log)
     if not found or not log.startswith("NVRTC"):
         return log
