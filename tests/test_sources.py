@@ -365,6 +365,19 @@ def test_texts_that_nothing_closes_have_an_outline(part):
     assert not Includes(f"#pragma once\n{text}", Path("kernel.cu"), "kernel.cu", []).missing
 
 
+@pytest.mark.parametrize("has_host_code", [False, True])
+def test_warnings_of_a_long_line(nvrtc, has_host_code):
+    """A compiler prints the line with each, which took minutes here."""
+    main = "int main() {}" * has_host_code
+    number = int(np.random.default_rng().integers(1, 2**30))  # not in the cache
+    text = f"{main} __global__ void k(int *x) {{ {f'{number};' * 40_000} *x = 1; }}"
+    began = time.monotonic()
+    assert smemkern.Kernel(text, "k").name
+    with pytest.raises(smemkern.CompileError, match="comment unclosed|unterminated comment"):
+        smemkern.Kernel(f"{main} {'/*' * 200_000}")
+    assert time.monotonic() - began < 20
+
+
 def test_kernels_of_libraries_alone(tmp_path):
     """A program that only calls CUB or Thrust: their kernels are named without their arguments."""
     one = "template <typename T> __global__ void reduce(T *x) { *x = 1; }"
