@@ -51,6 +51,7 @@ _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("tuned", "require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
+    "ozaki",
     *("any_strides", "boxes", "default_on"),
 }
 _WGMMA_KEYS = {"operand", "terms", "b_by_rows"}
@@ -118,6 +119,7 @@ class Row:
     both_orders: bool
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows of the thin operand per kernel; empty: another kind
+    ozaki: bool  # a product by residues: it has the further kernels of smk_ozaki
     any_strides: bool  # of transposes: it has the further kernels of smk_transpose_kernels
     boxes: bool  # of transposes: its kernel reads x by TMA
     default_on: tuple[str, ...]  # devices on which variant "auto" is this row by default
@@ -251,6 +253,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),
+        ozaki=_get(entry, "ozaki", bool, where, False),
         any_strides=_get(entry, "any_strides", bool, where, False),
         boxes=_get(entry, "boxes", bool, where, False),
         default_on=_default_on(entry, where),
