@@ -5,8 +5,8 @@
  *     <entry>           the products of the planes, reduced to bytes
  *     <entry>_combine   C from its residues
  *
- * The planes take a byte per modulus and element of A, B and C. If that is more than MAX_PLANES,
- * A's rows, B's columns and K are cut into blocks, which use the same workspace in turn: the last
+ * The planes take a byte per modulus and element of A, B and C. If that is more than the
+ * parameter `workspace`, A's rows, B's columns and K are cut into blocks, which use the same workspace in turn: the last
  * three launches run for each block of C, and packing and products for each block of K. Of a batch
  * as many matrices are computed by a launch as fit.
  */
@@ -20,8 +20,8 @@
 #include "../kernels/ozaki_args.h"
 
 enum { SLOT_ALIGN = 256, WORKSPACE = 3, MAX_STEP_KERNELS = 4 };
-static const int64_t MAX_PLANES = 4ll << 30;
-static const int64_t MIN_BLOCK = 2048; /* rows and columns of a block of C, before K is cut */
+/* Blocks of C are cut to MIN_BLOCK rows and columns first, then K to MIN_K, then C to a tile. */
+enum { MIN_BLOCK = 2048, MIN_K = 512 };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -33,6 +33,7 @@ typedef struct arguments {
 typedef struct blocking {
     int64_t m, n, k, z;                /* z: matrices of the batch */
     int64_t moduli, a_z, b_z;          /* planes per element; matrices of A, of B in a block */
+    int64_t cluster;                   /* blocks that share B's tiles */
     int64_t k_pitch, c_pitch;          /* from row to row */
     int64_t a_plane, b_plane, c_plane; /* per modulus */
     int64_t a, b, c, a_exponents, b_exponents, end; /* in the workspace */
@@ -78,26 +79,40 @@ static double bytes_of(const blocking *b) {
     return (double)b->moduli * (m * k + n * k + m * n);
 }
 
+static int64_t value_of(const builder *w, const int64_t *values, const char *param) {
+    return values[smk_variant_param(w->variant, param)];
+}
+
 static int64_t half_of(int64_t size, int64_t unit) {
     return round_up(ceil_div(size, 2), unit);
 }
 
-static blocking choose_blocks(const builder *w, int64_t moduli) {
+static blocking choose_blocks(const builder *w, const int64_t *values) {
     const smk_gemm *p = w->problem;
     const int64_t *tile = w->geometry->output_tile;
-    blocking b = {.m = p->M, .n = p->N, .k = p->K, .moduli = moduli};
+    const double max_bytes = (double)value_of(w, values, "workspace") * (1 << 20);
+    blocking b = {.m = p->M,
+                  .n = p->N,
+                  .k = p->K,
+                  .moduli = value_of(w, values, "moduli"),
+                  .cluster = value_of(w, values, "cluster")};
     if (b.k > OZAKI_MAX_K) b.k = round_up(ceil_div(b.k, ceil_div(b.k, OZAKI_MAX_K)), OZAKI_STEP);
-    while (bytes_of(&b) > (double)MAX_PLANES)
+    while (bytes_of(&b) > max_bytes)
         if (b.m >= b.n && b.m > MIN_BLOCK)
             b.m = half_of(b.m, tile[0]);
         else if (b.n > MIN_BLOCK)
             b.n = half_of(b.n, tile[1]);
-        else
+        else if (b.k > MIN_K)
             b.k = half_of(b.k, OZAKI_STEP);
+        else if (b.m > tile[0])
+            b.m = half_of(b.m, tile[0]);
+        else if (b.n > tile[1])
+            b.n = half_of(b.n, tile[1]);
+        else
+            break;
     const double one = bytes_of(&b);
-    const int64_t fit = one > 0 ? (int64_t)((double)MAX_PLANES / one) : MAX_GRID_Z;
-    const int64_t z = min_i64(batch_z_size(w->batch), MAX_GRID_Z / moduli);
-    b.z = fit < 1 ? 1 : min_i64(fit, z);
+    const int64_t z = min_i64(batch_z_size(w->batch), MAX_GRID_Z / b.moduli);
+    b.z = one * (double)z <= max_bytes ? z : one < max_bytes ? (int64_t)(max_bytes / one) : 1;
     b.a_z = batch_z_stride(w->batch, 0) ? b.z : 1;
     b.b_z = batch_z_stride(w->batch, 1) ? b.z : 1;
     place_planes(p, &b);
@@ -166,7 +181,7 @@ static void plan_shared(builder *w) {
     o->c_pitch = (int)b->c_pitch;
     add_map(w, 0, b->a, b->k_pitch, b->m, b->moduli * b->a_z, w->geometry->output_tile[0]);
     add_map(w, 1, b->b, b->k_pitch, round_up(b->n, OZAKI_PACK_ROWS), b->moduli * b->b_z,
-            w->geometry->output_tile[1]);
+            w->geometry->output_tile[1] / b->cluster);
     add_map(w, 2, b->c, b->c_pitch, b->m, b->moduli * b->z, w->geometry->output_tile[0] / 2);
     w->plan->workspace = (size_t)b->end;
 }
@@ -214,43 +229,54 @@ static int64_t packing_blocks(const ozaki_operand *o, int64_t rows) {
 }
 
 /* Appends a launch; plan->launches has room. */
-static void add_launch(builder *w, const char *entry, int64_t blocks, int64_t z, int64_t threads,
-                       int64_t shared, const arguments *args) {
-    w->plan->launches[w->plan->n_launches] =
-        (smk_launch){.entry = entry,
-                     .grid = {(uint32_t)blocks, 1, (uint32_t)z},
-                     .block = {(uint32_t)threads, 1, 1},
-                     .shared_bytes = (size_t)shared,
-                     .overlaps = w->plan->n_launches > 0,
-                     .args = args};
+static smk_launch *add_launch(builder *w, const char *entry, int64_t blocks, int64_t z,
+                              int64_t threads, const arguments *args) {
+    smk_launch *launch = &w->plan->launches[w->plan->n_launches];
+    *launch = (smk_launch){.entry = entry,
+                           .grid = {(uint32_t)blocks, 1, (uint32_t)z},
+                           .block = {(uint32_t)threads, 1, 1},
+                           .overlaps = w->plan->n_launches > 0,
+                           .args = args};
     w->plan->n_launches++;
+    return launch;
 }
 
-/* The launches of a block. `fresh`: the scales of these matrices have not been found yet. */
+/* Persistent blocks, which take the tiles of all planes. A cluster takes tiles below each other. */
+static void add_product(builder *w, int64_t m, int64_t n, int64_t z, const arguments *args) {
+    const int64_t *tile = w->geometry->output_tile, cluster = w->blocks.cluster;
+    const int64_t tiles = ceil_div(m, cluster * tile[0]) * ceil_div(n, tile[1]);
+    const int64_t resident = w->problem->multiprocessors / cluster;
+    const int64_t clusters = min_i64(tiles * w->blocks.moduli * z, resident > 0 ? resident : 1);
+    smk_launch *launch =
+        add_launch(w, w->variant->entry, clusters * cluster, 1, w->geometry->threads[0], args);
+    launch->shared_bytes = (size_t)w->geometry->shared_bytes;
+    if (cluster > 1) {
+        launch->cluster[0] = (uint32_t)cluster;
+        launch->cluster[1] = launch->cluster[2] = 1;
+    }
+}
+
+/* The launches of a block. */
 static void add_block(builder *w, const block *at, arguments *args) {
     const blocking *b = &w->blocks;
     const smk_ozaki *kernels = &w->variant->ozaki;
-    const smk_geometry *g = w->geometry;
     ozaki_args *o = &args->ozaki;
     const int64_t z = o->batches, m = args->gemm.M, n = args->gemm.N;
     if (w->problem->K > 0) {
         if (at->m == 0 && at->n == 0 && at->k == 0)
-            add_launch(w, kernels->scale, o->a.scaling + o->b.scaling, z, 32 * OZAKI_SCALE_ROWS, 0,
+            add_launch(w, kernels->scale, o->a.scaling + o->b.scaling, z, 32 * OZAKI_SCALE_ROWS,
                        args);
         /* B's columns stay packed for the blocks of A's rows. */
         const bool packed = at->m > 0 && b->k >= w->problem->K;
         o->a.packing = (int)packing_blocks(&o->a, m);
         o->b.packing = packed ? 0 : (int)packing_blocks(&o->b, round_up(n, OZAKI_PACK_ROWS));
-        const int64_t items =
-            ceil_div(m, g->output_tile[0]) * ceil_div(n, g->output_tile[1]) * b->moduli * z;
-        add_launch(w, kernels->pack, o->a.packing + o->b.packing, z, OZAKI_PACK_THREADS, 0, args);
-        add_launch(w, w->variant->entry, min_i64(items, w->problem->multiprocessors), 1,
-                   g->threads[0], g->shared_bytes, args);
+        add_launch(w, kernels->pack, o->a.packing + o->b.packing, z, OZAKI_PACK_THREADS, args);
+        add_product(w, m, n, z, args);
     }
     if (at->k + b->k >= w->problem->K)
         add_launch(w, kernels->combine,
                    ceil_div(m * ceil_div(n, OZAKI_COMBINE_COLUMNS), OZAKI_COMBINE_THREADS), z,
-                   OZAKI_COMBINE_THREADS, 0, args);
+                   OZAKI_COMBINE_THREADS, args);
 }
 
 /* All blocks of the matrices of a launch. */
@@ -338,7 +364,7 @@ smk_code plan_ozaki(const smk_variant *variant, const smk_dtype *dtype, const in
     for (size_t i = 0; i < SMK_MAX_MAPS; i++)
         plan->parameters[2 + i] = (uint32_t)(offsetof(arguments, maps) + i * SMK_TENSOR_MAP_BYTES);
     if (problem->M == 0 || problem->N == 0 || batch.total == 0) return SMK_OK;
-    w.blocks = choose_blocks(&w, values[smk_variant_param(variant, "moduli")]);
+    w.blocks = choose_blocks(&w, values);
     if (check_sizes(&w, status)) return status->code;
     plan_shared(&w);
     return add_batches(&w, status);

@@ -12,7 +12,8 @@
 #define SMK_OZAKI_MODULI_CUH
 
 constexpr int GROUP_SIZE = 3, GROUPS = (MODULI + GROUP_SIZE - 1) / GROUP_SIZE;
-constexpr int DIGITS = 8; /* of an element, in base 256 */
+/* The sum of the terms of x is below 2^(128 + QUOTIENT_SHIFT). */
+constexpr int QUOTIENT_SHIFT = MODULI > 15 ? 4 : 0;
 
 /* Pairwise coprime, the largest. */
 __device__ constexpr int modulus_of(int i) {
@@ -115,7 +116,7 @@ struct ozaki_constants {
     int multiplier[MODULI];         /* floor(2^38 / p) */
     unsigned rest[MODULI];          /* P_g / p_i */
     wide others[GROUPS];            /* P / P_g */
-    float group_reciprocal[GROUPS]; /* 1 / P_g */
+    float quotient;                 /* 2^(96 + QUOTIENT_SHIFT) / P */
     wide negative_product;          /* -P */
 };
 
@@ -140,9 +141,9 @@ __device__ constexpr ozaki_constants make_constants() {
     }
     for (int g = 0; g < GROUPS; g++) {
         c.others[g] = product_without(GROUP_SIZE * g, end_of_group(g));
-        c.group_reciprocal[g] =
-            1.0f / ((float)rest_of_group(GROUP_SIZE * g) * modulus_of(GROUP_SIZE * g));
     }
+    c.quotient =
+        (float)((1ull << QUOTIENT_SHIFT) * 0x1p96 / (2 * limit_of_product() / (1 - 0x1p-6)));
     c.negative_product = negative(product_without(0, 0));
     return c;
 }
