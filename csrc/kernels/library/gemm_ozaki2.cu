@@ -22,7 +22,7 @@
 constexpr int BLOCK_M = 128, BLOCK_N = 256, CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
 constexpr int A_TILE = BLOCK_M * OZAKI_STEP, STAGE = A_TILE + BLOCK_N * OZAKI_STEP;
 constexpr int REGISTERS = BLOCK_N / 2, BOX = 64 * 128;
-constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
+constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 40;
 constexpr int GROUP = 2048 / (BLOCK_M * CLUSTER); /* of the tile order */
 
 /* ---- wgmma of bytes, K-major; its registers are as in hopper.cuh ---- */
@@ -71,7 +71,7 @@ __device__ __forceinline__ void barrier_arrive_at(unsigned barrier, unsigned blo
     asm volatile("{\n"
                  ".reg .b32 there;\n"
                  "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
                  "}" ::"r"(barrier),
                  "r"(block)
                  : "memory");
