@@ -141,7 +141,7 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     if row.ozaki:
         kernels = ", ".join(f'"{row.stem}_{name}"' for name in ("scale", "pack", "combine"))
-        yield f"        .ozaki = {{{kernels}}},"
+        yield f"        .ozaki = {{{kernels}, {str(row.ozaki['tma']).lower()}}},"
     if row.any_strides:
         names = ("strided", "tall_skinny", "short_wide", "small", "copy", "in_place")
         names += ("in_place_vectors", "aligned", "large", "tile32", "tile16")

@@ -80,7 +80,8 @@ static double bytes_of(const blocking *b) {
 }
 
 static int64_t value_of(const builder *w, const int64_t *values, const char *param) {
-    return values[smk_variant_param(w->variant, param)];
+    const int index = smk_variant_param(w->variant, param);
+    return index < 0 ? 1 : values[index];
 }
 
 static int64_t half_of(int64_t size, int64_t unit) {
@@ -179,11 +180,12 @@ static void plan_shared(builder *w) {
     o->c_plane = b->c_plane;
     o->c_batch = b->moduli * b->c_plane;
     o->c_pitch = (int)b->c_pitch;
+    w->plan->workspace = (size_t)b->end;
+    if (!w->variant->ozaki.tma) return;
     add_map(w, 0, b->a, b->k_pitch, b->m, b->moduli * b->a_z, w->geometry->output_tile[0]);
     add_map(w, 1, b->b, b->k_pitch, round_up(b->n, OZAKI_PACK_ROWS), b->moduli * b->b_z,
             w->geometry->output_tile[1] / b->cluster);
     add_map(w, 2, b->c, b->c_pitch, b->m, b->moduli * b->z, w->geometry->output_tile[0] / 2);
-    w->plan->workspace = (size_t)b->end;
 }
 
 /* ---- launches ---- */

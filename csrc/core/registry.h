@@ -78,6 +78,7 @@ typedef struct smk_skinny {
 /* Further kernels of rows that core/plan_ozaki.c plans: products by residues. NULL: another kind. */
 typedef struct smk_ozaki {
     const char *scale, *pack, *combine;
+    bool tma; /* the product reads and writes planes by TMA */
 } smk_ozaki;
 
 /* Further kernels of transposes; core/plan_transpose.c chooses among them. Each field is the

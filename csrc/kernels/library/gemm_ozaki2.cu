@@ -14,16 +14,14 @@
  * Differs from fp64 by integer products.
  */
 #include "common.cuh"
-#include "hopper.cuh"
 #include "overlap.cuh"
-#include "ozaki_combine.cuh"
-#include "tile_order.cuh"
 
 constexpr int BLOCK_M = 128, BLOCK_N = 256, CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
+#include "ozaki_tiles.cuh"
+
 constexpr int A_TILE = BLOCK_M * OZAKI_STEP, STAGE = A_TILE + BLOCK_N * OZAKI_STEP;
 constexpr int REGISTERS = BLOCK_N / 2, BOX = 64 * 128;
 constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 40;
-constexpr int GROUP = 2048 / (BLOCK_M * CLUSTER); /* of the tile order */
 
 /* ---- wgmma of bytes, K-major; its registers are as in hopper.cuh ---- */
 
@@ -50,10 +48,6 @@ __device__ __forceinline__ void pin(int (&d)[REGISTERS]) {
 }
 
 /* ---- clusters: a block per 128 rows of C; each loads a part of B's tile, for all of them ---- */
-
-__device__ __forceinline__ int block_in_cluster() {
-    return blockIdx.x % CLUSTER;
-}
 
 /* All threads of the cluster. */
 __device__ __forceinline__ void cluster_barrier() {
@@ -133,26 +127,6 @@ __device__ __forceinline__ void release(const ring &r, int stage) {
     }
 }
 
-/* ---- work: a tile of a plane of C ---- */
-
-typedef struct plane_tile {
-    int row, column, modulus, batch;
-} plane_tile;
-
-/* All tiles of a modulus come first, then those of the next: its planes stay in L2. A cluster takes
- * tiles below each other. */
-__device__ __forceinline__ plane_tile tile_of(int item, int down, int across) {
-    const int tiles = down * across, plane = item / tiles, batch = plane / MODULI;
-    const tile_place at = place<GROUP>(item - plane * tiles, down, across);
-    return {(at.row * CLUSTER + block_in_cluster()) * BLOCK_M, at.column * BLOCK_N,
-            plane - batch * MODULI, batch};
-}
-
-/* Index of a plane of an operand in its tensor map. */
-__device__ __forceinline__ int plane_of(const plane_tile &t, long long batch_stride) {
-    return (batch_stride ? t.batch * MODULI : 0) + t.modulus;
-}
-
 __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map,
                                      const tensor_map *b_map, const ring &r, const plane_tile &t,
                                      int step) {
@@ -205,20 +179,6 @@ __device__ __forceinline__ void accumulate(int (&sum)[REGISTERS], ring &r, int c
     release(r, before);
 }
 
-/* x modulo p for |x| <= 2^30, in [0, 255]: the quotient is exact or, for some x >= 0, 1 less. */
-__device__ __forceinline__ unsigned remainder(int x, int multiplier, int modulus) {
-    return x - (__mulhi(x, multiplier) >> 6) * modulus;
-}
-
-/* A thread's four adjacent columns: B's rows are permuted so (place_of). */
-__device__ __forceinline__ unsigned four_bytes(const int *d, int h, int multiplier, int modulus) {
-    const unsigned b0 = remainder(d[2 * h], multiplier, modulus);
-    const unsigned b1 = remainder(d[2 * h + 1], multiplier, modulus);
-    const unsigned b2 = remainder(d[2 * h + 4], multiplier, modulus);
-    const unsigned b3 = remainder(d[2 * h + 5], multiplier, modulus);
-    return low_bytes(b0, b1, b2, b3);
-}
-
 /* Adds the residues of the ranges of K before. */
 __device__ __forceinline__ void add_before(const ozaki_args &o, int (&sum)[REGISTERS],
                                            const gemm_args &g, const plane_tile &t, int row) {
@@ -234,11 +194,7 @@ __device__ __forceinline__ void add_before(const ozaki_args &o, int (&sum)[REGIS
             if (column >= g.N) continue;
             const unsigned word =
                 *reinterpret_cast<const unsigned *>(plane + (long long)own * o.c_pitch + column);
-            int *d = sum + 8 * j + 2 * h;
-            d[0] += word & 0xff;
-            d[1] += word >> 8 & 0xff;
-            d[4] += word >> 16 & 0xff;
-            d[5] += word >> 24;
+            add_bytes(sum + 8 * j, h, word);
         }
     }
 }
@@ -277,20 +233,6 @@ __device__ __forceinline__ void store(const tensor_map *c_map, const int (&sum)[
 
 /* ---- the kernels ---- */
 
-#define OZAKI_KERNEL(name, threads, blocks)                                                        \
-    extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
-        name(const __grid_constant__ gemm_args g, const __grid_constant__ ozaki_args o,            \
-             const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,   \
-             const __grid_constant__ tensor_map c_map)
-
-OZAKI_KERNEL(gemm_ozaki2_scale, 32 * OZAKI_SCALE_ROWS, 1) {
-    scale_operands(g, o);
-}
-
-OZAKI_KERNEL(gemm_ozaki2_pack, OZAKI_PACK_THREADS, 3) {
-    pack_operands(g, o);
-}
-
 OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
     let_next_launch_begin();
     ring r = ring_init();
@@ -328,6 +270,4 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
     if (CLUSTER > 1) cluster_barrier(); /* no block exits before the last arrival there */
 }
 
-OZAKI_KERNEL(gemm_ozaki2_combine, OZAKI_COMBINE_THREADS, 3) {
-    combine(g, o);
-}
+OZAKI_OTHER_KERNELS(gemm_ozaki2)
