@@ -33,7 +33,6 @@ typedef struct arguments {
 typedef struct blocking {
     int64_t m, n, k, z;                /* z: matrices of the batch */
     int64_t moduli, a_z, b_z;          /* planes per element; matrices of A, of B in a block */
-    int64_t cluster;                   /* blocks that share B's tiles */
     int64_t k_pitch, c_pitch;          /* from row to row */
     int64_t a_plane, b_plane, c_plane; /* per modulus */
     int64_t a, b, c, a_exponents, b_exponents, end; /* in the workspace */
@@ -45,6 +44,7 @@ typedef struct builder {
     const batch_iterator *batch;
     const smk_geometry *geometry;
     blocking blocks;
+    int64_t pack_rows;
     smk_plan *plan;
     arguments args; /* of the block that is planned */
 } builder;
@@ -57,20 +57,27 @@ static int64_t min_i64(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* The exponents of so many rows, in whole vectors. */
+static int64_t exponents_of(int64_t rows) {
+    return round_up(rows, OZAKI_COMBINE_COLUMNS);
+}
+
 /* ---- blocks ---- */
 
 static void place_planes(const smk_gemm *p, blocking *b) {
     b->k_pitch = round_up(b->k, OZAKI_STEP);
-    b->c_pitch = round_up(b->n, OZAKI_PACK_ROWS);
+    b->c_pitch = round_up(b->n, OZAKI_GROUP);
     b->a_plane = b->m * b->k_pitch;
-    b->b_plane = round_up(b->n, OZAKI_PACK_ROWS) * b->k_pitch;
+    b->b_plane = round_up(b->n, OZAKI_GROUP) * b->k_pitch;
     b->c_plane = b->m * b->c_pitch;
     b->a = 0;
     b->b = b->a + round_up(b->moduli * b->a_plane * b->a_z, SLOT_ALIGN);
     b->c = b->b + round_up(b->moduli * b->b_plane * b->b_z, SLOT_ALIGN);
     b->a_exponents = b->c + round_up(b->moduli * b->c_plane * b->z, SLOT_ALIGN);
-    b->b_exponents = b->a_exponents + round_up(p->M * b->a_z * (int64_t)sizeof(int), SLOT_ALIGN);
-    b->end = b->b_exponents + round_up(p->N * b->b_z * (int64_t)sizeof(int), SLOT_ALIGN);
+    b->b_exponents =
+        b->a_exponents + round_up(exponents_of(p->M) * b->a_z * (int64_t)sizeof(int), SLOT_ALIGN);
+    b->end =
+        b->b_exponents + round_up(exponents_of(p->N) * b->b_z * (int64_t)sizeof(int), SLOT_ALIGN);
 }
 
 /* Bytes of the planes of one matrix. A double, because it may exceed 64 bits. */
@@ -80,8 +87,7 @@ static double bytes_of(const blocking *b) {
 }
 
 static int64_t value_of(const builder *w, const int64_t *values, const char *param) {
-    const int index = smk_variant_param(w->variant, param);
-    return index < 0 ? 1 : values[index];
+    return values[smk_variant_param(w->variant, param)];
 }
 
 static int64_t half_of(int64_t size, int64_t unit) {
@@ -92,11 +98,7 @@ static blocking choose_blocks(const builder *w, const int64_t *values) {
     const smk_gemm *p = w->problem;
     const int64_t *tile = w->geometry->output_tile;
     const double max_bytes = (double)value_of(w, values, "workspace") * (1 << 20);
-    blocking b = {.m = p->M,
-                  .n = p->N,
-                  .k = p->K,
-                  .moduli = value_of(w, values, "moduli"),
-                  .cluster = value_of(w, values, "cluster")};
+    blocking b = {.m = p->M, .n = p->N, .k = p->K, .moduli = value_of(w, values, "moduli")};
     if (b.k > OZAKI_MAX_K) b.k = round_up(ceil_div(b.k, ceil_div(b.k, OZAKI_MAX_K)), OZAKI_STEP);
     while (bytes_of(&b) > max_bytes)
         if (b.m >= b.n && b.m > MIN_BLOCK)
@@ -161,7 +163,7 @@ static void plan_operand(builder *w, ozaki_operand *out, int index, int64_t plan
     out->plane = index ? b->b_plane : b->a_plane;
     out->all_rows = index ? w->problem->N : w->problem->M;
     out->batch_planes = batched ? b->moduli * out->plane : 0;
-    out->batch_exponents = batched ? out->all_rows : 0;
+    out->batch_exponents = batched ? exponents_of(out->all_rows) : 0;
     out->pitch = (int)b->k_pitch;
     out->by_rows = out->k_stride == 1 || w->problem->K == 1;
     out->scaling = (int)ceil_div(out->all_rows, OZAKI_SCALE_ROWS);
@@ -183,8 +185,8 @@ static void plan_shared(builder *w) {
     w->plan->workspace = (size_t)b->end;
     if (!w->variant->ozaki.tma) return;
     add_map(w, 0, b->a, b->k_pitch, b->m, b->moduli * b->a_z, w->geometry->output_tile[0]);
-    add_map(w, 1, b->b, b->k_pitch, round_up(b->n, OZAKI_PACK_ROWS), b->moduli * b->b_z,
-            w->geometry->output_tile[1] / b->cluster);
+    add_map(w, 1, b->b, b->k_pitch, round_up(b->n, OZAKI_GROUP), b->moduli * b->b_z,
+            w->geometry->output_tile[1]);
     add_map(w, 2, b->c, b->c_pitch, b->m, b->moduli * b->z, w->geometry->output_tile[0] / 2);
 }
 
@@ -222,11 +224,10 @@ static arguments block_args(const builder *w, const block *at) {
 }
 
 /* Blocks that pack an operand's `rows` rows. */
-static int64_t packing_blocks(const ozaki_operand *o, int64_t rows) {
+static int64_t packing_blocks(const ozaki_operand *o, int64_t rows, int64_t pack_rows) {
     const int64_t warps = OZAKI_PACK_THREADS / 32;
-    return ceil_div(o->by_rows
-                        ? rows * ceil_div(o->pitch, 32 * OZAKI_PACK_K_MAJOR)
-                        : ceil_div(rows, OZAKI_PACK_ROWS) * (o->pitch / (2 * OZAKI_PACK_MN_MAJOR)),
+    return ceil_div(o->by_rows ? rows * ceil_div(o->pitch, 32 * OZAKI_PACK_K_MAJOR)
+                               : ceil_div(rows, pack_rows) * (o->pitch / OZAKI_PACK_K),
                     warps);
 }
 
@@ -243,19 +244,13 @@ static smk_launch *add_launch(builder *w, const char *entry, int64_t blocks, int
     return launch;
 }
 
-/* Persistent blocks, which take the tiles of all planes. A cluster takes tiles below each other. */
+/* Persistent blocks, which take the tiles of all planes. */
 static void add_product(builder *w, int64_t m, int64_t n, int64_t z, const arguments *args) {
-    const int64_t *tile = w->geometry->output_tile, cluster = w->blocks.cluster;
-    const int64_t tiles = ceil_div(m, cluster * tile[0]) * ceil_div(n, tile[1]);
-    const int64_t resident = w->problem->multiprocessors / cluster;
-    const int64_t clusters = min_i64(tiles * w->blocks.moduli * z, resident > 0 ? resident : 1);
-    smk_launch *launch =
-        add_launch(w, w->variant->entry, clusters * cluster, 1, w->geometry->threads[0], args);
-    launch->shared_bytes = (size_t)w->geometry->shared_bytes;
-    if (cluster > 1) {
-        launch->cluster[0] = (uint32_t)cluster;
-        launch->cluster[1] = launch->cluster[2] = 1;
-    }
+    const int64_t *tile = w->geometry->output_tile;
+    const int64_t tiles = ceil_div(m, tile[0]) * ceil_div(n, tile[1]) * w->blocks.moduli * z;
+    add_launch(w, w->variant->entry, min_i64(tiles, w->problem->multiprocessors), 1,
+               w->geometry->threads[0], args)
+        ->shared_bytes = (size_t)w->geometry->shared_bytes;
 }
 
 /* The launches of a block. */
@@ -270,8 +265,9 @@ static void add_block(builder *w, const block *at, arguments *args) {
                        args);
         /* B's columns stay packed for the blocks of A's rows. */
         const bool packed = at->m > 0 && b->k >= w->problem->K;
-        o->a.packing = (int)packing_blocks(&o->a, m);
-        o->b.packing = packed ? 0 : (int)packing_blocks(&o->b, round_up(n, OZAKI_PACK_ROWS));
+        o->a.packing = (int)packing_blocks(&o->a, m, w->pack_rows);
+        o->b.packing =
+            packed ? 0 : (int)packing_blocks(&o->b, round_up(n, OZAKI_GROUP), w->pack_rows);
         add_launch(w, kernels->pack, o->a.packing + o->b.packing, z, OZAKI_PACK_THREADS, args);
         add_product(w, m, n, z, args);
     }
@@ -367,6 +363,8 @@ smk_code plan_ozaki(const smk_variant *variant, const smk_dtype *dtype, const in
         plan->parameters[2 + i] = (uint32_t)(offsetof(arguments, maps) + i * SMK_TENSOR_MAP_BYTES);
     if (problem->M == 0 || problem->N == 0 || batch.total == 0) return SMK_OK;
     w.blocks = choose_blocks(&w, values);
+    const int packing = smk_variant_param(variant, "packing");
+    w.pack_rows = packing < 0 || values[packing] == 0 ? 16 : 8;
     if (check_sizes(&w, status)) return status->code;
     plan_shared(&w);
     return add_batches(&w, status);

@@ -16,8 +16,9 @@ enum {
     OZAKI_SCALE_ROWS = 32,    /* rows of a block that finds scales, and warps */
     OZAKI_PACK_THREADS = 256, /* a block that packs */
     OZAKI_PACK_K_MAJOR = 8,   /* k per thread if they are adjacent, of one row per warp; else */
-    OZAKI_PACK_MN_MAJOR = 16, /* k per thread, of ... */
-    OZAKI_PACK_ROWS = 16,     /* rows per warp. Also the group in which rows of B are permuted */
+    OZAKI_PACK_K = 32,        /* k per warp, of ... */
+    OZAKI_PACK_ROWS = 16,     /* ... as many rows */
+    OZAKI_GROUP = 16,         /* rows of B that are permuted (ozaki_pack.cuh) */
     OZAKI_COMBINE_THREADS = 256,
     OZAKI_COMBINE_COLUMNS = 4, /* of C per thread */
     OZAKI_STEP = 128,          /* k per stage of the product */

@@ -122,22 +122,22 @@ __device__ __forceinline__ void combine(const gemm_args &g, const ozaki_args &o)
     const long long row = down, column = (unit - down * across) * OZAKI_COMBINE_COLUMNS;
     if (row >= g.M) return;
     unsigned word[MODULI] = {};
-    int a = 0, b[OZAKI_COMBINE_COLUMNS] = {};
+    int a = 0;
+    int4 b = {};
     if (g.K > 0) {
         const unsigned char *from = o.c + blockIdx.z * o.c_batch + row * o.c_pitch + column;
 #pragma unroll
         for (int i = 0; i < MODULI; i++, from += o.c_plane)
             word[i] = *reinterpret_cast<const unsigned *>(from);
         a = o.a.exponent[blockIdx.z * o.a.batch_exponents + row];
-#pragma unroll
-        for (int i = 0; i < OZAKI_COMBINE_COLUMNS; i++)
-            if (column + i < g.N)
-                b[i] = o.b.exponent[blockIdx.z * o.b.batch_exponents + column + i];
+        b = *reinterpret_cast<const int4 *>(o.b.exponent + blockIdx.z * o.b.batch_exponents +
+                                            column);
     }
+    const int exponents[OZAKI_COMBINE_COLUMNS] = {b.x, b.y, b.z, b.w};
     double sum[OZAKI_COMBINE_COLUMNS];
 #pragma unroll
     for (int i = 0; i < OZAKI_COMBINE_COLUMNS; i++)
-        sum[i] = column + i < g.N ? element_of(g, word, i, row, column + i, a, b[i]) : 0;
+        sum[i] = column + i < g.N ? element_of(g, word, i, row, column + i, a, exponents[i]) : 0;
     double *c = g.C + blockIdx.z * g.batch_c + row * g.ldc + column;
     const bool aligned = (unsigned long long)c % 16 == 0;
 #pragma unroll

@@ -20,6 +20,10 @@
 #include "ozaki_args.h"
 #include "ozaki_moduli.cuh"
 
+#ifndef PACKING
+#define PACKING 0
+#endif
+
 /* The exponent of rows with a NaN or an infinity. The last kernel computes their results anew. */
 constexpr int NOT_FINITE = 0x7fffffff;
 
@@ -112,7 +116,10 @@ __device__ __forceinline__ void find_scales(const double *x, const ozaki_operand
                                   __shfl_xor_sync(0xffffffff, s.sum, distance)};
         add_squares(s, other);
     }
-    if (lane == 0 && row0 + warp < to.all_rows) to.exponent[row0 + warp] = exponent_of(s);
+    /* Rows behind the end: the last kernel reads whole vectors. */
+    constexpr int WIDE = OZAKI_COMBINE_COLUMNS;
+    if (lane == 0 && row0 + warp < (to.all_rows + WIDE - 1) / WIDE * WIDE)
+        to.exponent[row0 + warp] = exponent_of(s);
 }
 
 /* ---- residues ---- */
@@ -196,7 +203,7 @@ __device__ __forceinline__ void load_elements(double (&x)[COUNT], const double *
 }
 
 /* Packs COUNT adjacent k of a row of the block, or zeros behind the end of K or of the rows. */
-template <bool OF_A, int COUNT>
+template <bool OF_A, bool K_MAJOR, int COUNT>
 __device__ __forceinline__ void pack_elements(const double *x, const ozaki_operand &to, int row,
                                               int k, int first_k, int end) {
     double element[COUNT];
@@ -204,7 +211,7 @@ __device__ __forceinline__ void pack_elements(const double *x, const ozaki_opera
     const bool exists = row < to.rows;
     const int exponent = exists ? to.exponent[row] : 0;
     load_elements(element, x + row * to.row_stride + (first_k + k) * to.k_stride,
-                  COUNT == OZAKI_PACK_K_MAJOR ? 1 : to.k_stride, exists ? end - k : 0);
+                  K_MAJOR ? 1 : to.k_stride, exists ? end - k : 0);
     /* In two steps, because 2^exponent may not be a float64. */
     const int half = exponent == NOT_FINITE ? 0 : exponent / 2;
     const double scale = exponent == NOT_FINITE ? 0 : exact_power(half);
@@ -222,19 +229,19 @@ __device__ __forceinline__ void pack_operand(const double *x, const ozaki_operan
                                              int first_k, int end) {
     const int lane = threadIdx.x % 32;
     const int unit = block * (OZAKI_PACK_THREADS / 32) + threadIdx.x / 32;
-    const int rows =
-        OF_A ? to.rows : (to.rows + OZAKI_PACK_ROWS - 1) / OZAKI_PACK_ROWS * OZAKI_PACK_ROWS;
+    const int rows = OF_A ? to.rows : (to.rows + OZAKI_GROUP - 1) / OZAKI_GROUP * OZAKI_GROUP;
     if (to.by_rows) {
         constexpr int COUNT = OZAKI_PACK_K_MAJOR;
         const int across = (to.pitch + 32 * COUNT - 1) / (32 * COUNT);
         const int row = unit / across, k = unit % across * 32 * COUNT + lane * COUNT;
-        if (row < rows && k < to.pitch) pack_elements<OF_A, COUNT>(x, to, row, k, first_k, end);
+        if (row < rows && k < to.pitch)
+            pack_elements<OF_A, true, COUNT>(x, to, row, k, first_k, end);
     } else {
-        constexpr int COUNT = OZAKI_PACK_MN_MAJOR;
-        const int across = to.pitch / (2 * COUNT);
-        const int row = unit / across * OZAKI_PACK_ROWS + lane % OZAKI_PACK_ROWS;
-        const int k = unit % across * 2 * COUNT + lane / OZAKI_PACK_ROWS * COUNT;
-        if (row < rows) pack_elements<OF_A, COUNT>(x, to, row, k, first_k, end);
+        constexpr int PACK_ROWS = PACKING ? 8 : 16, COUNT = OZAKI_PACK_K * PACK_ROWS / 32;
+        const int across = to.pitch / OZAKI_PACK_K;
+        const int row = unit / across * PACK_ROWS + lane % PACK_ROWS;
+        const int k = unit % across * OZAKI_PACK_K + lane / PACK_ROWS * COUNT;
+        if (row < rows) pack_elements<OF_A, false, COUNT>(x, to, row, k, first_k, end);
     }
 }
 

@@ -1,8 +1,7 @@
 /* Shared by the products of planes of residues: the order of the tiles, sums to bytes, the kernels
  * before and after the product.
  *
- * The including file defines BLOCK_M, BLOCK_N, and CLUSTER, the number of blocks that take tiles
- * below each other.
+ * The including file defines BLOCK_M and BLOCK_N.
  */
 #ifndef SMK_OZAKI_TILES_CUH
 #define SMK_OZAKI_TILES_CUH
@@ -11,11 +10,7 @@
 #include "ozaki_combine.cuh"
 #include "tile_order.cuh"
 
-constexpr int GROUP = 2048 / (BLOCK_M * CLUSTER); /* of the tile order */
-
-__device__ __forceinline__ int block_in_cluster() {
-    return blockIdx.x % CLUSTER;
-}
+constexpr int GROUP = 2048 / BLOCK_M; /* of the tile order */
 
 /* ---- work: a tile of a plane of C ---- */
 
@@ -23,13 +18,11 @@ typedef struct plane_tile {
     int row, column, modulus, batch;
 } plane_tile;
 
-/* All tiles of a modulus come first, then those of the next: its planes stay in L2. A cluster takes
- * tiles below each other. */
+/* All tiles of a modulus come first, then those of the next: its planes stay in L2. */
 __device__ __forceinline__ plane_tile tile_of(int item, int down, int across) {
     const int tiles = down * across, plane = item / tiles, batch = plane / MODULI;
     const tile_place at = place<GROUP>(item - plane * tiles, down, across);
-    return {(at.row * CLUSTER + block_in_cluster()) * BLOCK_M, at.column * BLOCK_N,
-            plane - batch * MODULI, batch};
+    return {at.row * BLOCK_M, at.column * BLOCK_N, plane - batch * MODULI, batch};
 }
 
 /* Index of a plane of an operand in its tensor map. */
@@ -73,7 +66,7 @@ __device__ __forceinline__ void add_bytes(int *d, int h, unsigned word) {
     OZAKI_KERNEL(name##_scale, 32 * OZAKI_SCALE_ROWS, 1) {                                         \
         scale_operands(g, o);                                                                      \
     }                                                                                              \
-    OZAKI_KERNEL(name##_pack, OZAKI_PACK_THREADS, 3) {                                             \
+    OZAKI_KERNEL(name##_pack, OZAKI_PACK_THREADS, PACKING ? 5 : 3) {                               \
         pack_operands(g, o);                                                                       \
     }                                                                                              \
     OZAKI_KERNEL(name##_combine, OZAKI_COMBINE_THREADS, 3) {                                       \

@@ -12,7 +12,7 @@
 #include "common.cuh"
 #include "overlap.cuh"
 
-constexpr int BLOCK_M = 128, BLOCK_N = 256, CLUSTER = 1, THREADS = 256;
+constexpr int BLOCK_M = 128, BLOCK_N = 256, THREADS = 256;
 #include "ozaki_tiles.cuh"
 
 constexpr int WARP = 64; /* rows and columns of a warp's tile */
@@ -45,7 +45,7 @@ typedef struct operands {
 __device__ __forceinline__ operands operands_of(const ozaki_args &o, const plane_tile &t) {
     return {o.a.planes + t.batch * o.a.batch_planes + t.modulus * o.a.plane,
             o.b.planes + t.batch * o.b.batch_planes + t.modulus * o.b.plane, o.a.rows,
-            (o.b.rows + OZAKI_PACK_ROWS - 1) / OZAKI_PACK_ROWS * OZAKI_PACK_ROWS};
+            (o.b.rows + OZAKI_GROUP - 1) / OZAKI_GROUP * OZAKI_GROUP};
 }
 
 __device__ __forceinline__ void fill(unsigned stage, const ozaki_args &o, const operands &from,

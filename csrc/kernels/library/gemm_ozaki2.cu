@@ -47,40 +47,6 @@ __device__ __forceinline__ void pin(int (&d)[REGISTERS]) {
         asm volatile("" : "+r"(d[i])::"memory");
 }
 
-/* ---- clusters: a block per 128 rows of C; each loads a part of B's tile, for all of them ---- */
-
-/* All threads of the cluster. */
-__device__ __forceinline__ void cluster_barrier() {
-    if (CLUSTER == 1) {
-        __syncthreads();
-    } else {
-        asm volatile("barrier.cluster.arrive.release;\n"
-                     "barrier.cluster.wait.acquire;" ::
-                         : "memory");
-    }
-}
-
-/* Arrives at the barrier of another block of the cluster. */
-__device__ __forceinline__ void barrier_arrive_at(unsigned barrier, unsigned block) {
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
-                 "}" ::"r"(barrier),
-                 "r"(block)
-                 : "memory");
-}
-
-/* tma_load to this place of all blocks of the cluster. */
-__device__ __forceinline__ void tma_load_for_all(unsigned to, const tensor_map *map,
-                                                 unsigned barrier, int column, int row, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
-                 "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(z),
-                 "h"((unsigned short)((1 << CLUSTER) - 1))
-                 : "memory");
-}
-
 /* ---- the ring ---- */
 
 typedef struct ring {
@@ -101,11 +67,11 @@ __device__ __forceinline__ ring ring_init() {
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
             barrier_init(r.full + 8 * s, 1);
-            barrier_init(r.empty + 8 * s, 4 * CONSUMERS * CLUSTER);
+            barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
         }
         barrier_init_done();
     }
-    cluster_barrier();
+    __syncthreads();
     return r;
 }
 
@@ -117,14 +83,10 @@ __device__ __forceinline__ void next(ring &r) {
     }
 }
 
-/* This warp is done with a stage, in which all blocks of the cluster place tiles. */
+/* This warp is done with a stage. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
     __syncwarp();
-    if (CLUSTER == 1) {
-        if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
-    } else if (threadIdx.x % 32 < CLUSTER) {
-        barrier_arrive_at(r.empty + 8 * stage, threadIdx.x % 32);
-    }
+    if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
 }
 
 __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map,
@@ -134,12 +96,7 @@ __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map
     barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, STAGE);
     tma_load(a, a_map, full, step * OZAKI_STEP, t.row, plane_of(t, g.batch_a));
-    const int part = block_in_cluster() * (BLOCK_N / CLUSTER), b = a + A_TILE + part * OZAKI_STEP;
-    if (CLUSTER == 1)
-        tma_load(b, b_map, full, step * OZAKI_STEP, t.column, plane_of(t, g.batch_b));
-    else
-        tma_load_for_all(b, b_map, full, step * OZAKI_STEP, t.column + part,
-                         plane_of(t, g.batch_b));
+    tma_load(a + A_TILE, b_map, full, step * OZAKI_STEP, t.column, plane_of(t, g.batch_b));
 }
 
 /* Waits for a stage and starts its products. */
@@ -236,7 +193,7 @@ __device__ __forceinline__ void store(const tensor_map *c_map, const int (&sum)[
 OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
     let_next_launch_begin();
     ring r = ring_init();
-    const int down = (int)((g.M + BLOCK_M * CLUSTER - 1) / (BLOCK_M * CLUSTER));
+    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
     const int items = down * across * MODULI * o.batches, group = threadIdx.x / 128;
     const int steps = (o.k + OZAKI_STEP - 1) / OZAKI_STEP;
@@ -248,7 +205,7 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
-            for (int item = blockIdx.x / CLUSTER; item < items; item += gridDim.x / CLUSTER) {
+            for (int item = blockIdx.x; item < items; item += gridDim.x) {
                 const plane_tile t = tile_of(item, down, across);
                 for (int step = 0; step < steps; step++, next(r))
                     fill(g, &a_map, &b_map, r, t, step);
@@ -258,7 +215,7 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
         if (LEAD > 0 && consumer == 1) __nanosleep(500 * LEAD);
-        for (int item = blockIdx.x / CLUSTER; item < items; item += gridDim.x / CLUSTER) {
+        for (int item = blockIdx.x; item < items; item += gridDim.x) {
             const plane_tile t = tile_of(item, down, across);
             int sum[REGISTERS];
             accumulate(sum, r, consumer, steps);
@@ -267,7 +224,6 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
         }
         if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }
-    if (CLUSTER > 1) cluster_barrier(); /* no block exits before the last arrival there */
 }
 
 OZAKI_OTHER_KERNELS(gemm_ozaki2)
