@@ -5,11 +5,10 @@
  *   C' mod p_i          MODULI products by wgmma, exact in int32; the sums modulo p_i are stored
  *   C      the integers C' from their residues (ozaki_combine.cuh), scaled, rounded once
  *
- * So the only errors are the roundings of A and B to integers of the row's largest size, about
- * 2^-(log2(P)/2) of the norms of row and column: less than those of a float64 sum with 15 moduli,
- * if the elements of a row have about the same size.
+ * So the only errors are the roundings of A and B to integers and of the result: about those of a
+ * float64 sum with 14 moduli, relative to the norms of row and column (docs/choosing.md).
  * FLOPs: MODULI times 2 M N K at int8's rate, 32 times that of float64's tensor cores.
- * Bytes: MODULI + 8 per element of A and B, 2 MODULI + 8 per element of C, and the product's.
+ * Bytes: MODULI + 16 per element of A and B, 2 MODULI + 8 per element of C, and the product's.
  * Banks: as in wgmma_16bit.cuh, with 128 elements of K per row of a tile.
  * Differs from fp64 by integer products.
  */
