@@ -253,7 +253,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),
-        ozaki=_ozaki(entry["ozaki"], f"{where}, ozaki") if "ozaki" in entry else None,
+        ozaki=_ozaki(entry["ozaki"], params, f"{where}, ozaki") if "ozaki" in entry else None,
         any_strides=_get(entry, "any_strides", bool, where, False),
         boxes=_get(entry, "boxes", bool, where, False),
         default_on=_default_on(entry, where),
@@ -331,10 +331,12 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     return Wgmma(operand, terms, _get(entry, "b_by_rows", bool, where, False))
 
 
-def _ozaki(entry: object, where: str) -> dict[str, bool]:
+def _ozaki(entry: object, params: Sequence[Param], where: str) -> dict[str, bool]:
     if not isinstance(entry, dict):
         raise TableError(f"{where}: {entry!r} should be a table {{ tma }}")
     _only({"tma"}, entry, where)
+    if missing := sorted({"moduli", "workspace"} - {param.name for param in params}):
+        raise TableError(f"{where}: params.{missing[0]} is missing")
     return {"tma": _get(entry, "tma", bool, where)}
 
 
