@@ -244,3 +244,40 @@ def test_remainder_of_sums(p, seed):
     rest = x - ((x * (2**38 // p) >> 32) >> 6) * p
     assert rest.min() >= 0
     assert rest.max() <= min(p, 255)
+
+
+# ---- the bound of docs/choosing.md
+
+
+def drawn_matrix(rng, rows, columns) -> np.ndarray:
+    """Magnitudes, sparsity, scales of rows, layout and strides at random."""
+    x = rng.standard_normal((rows, columns))
+    x *= 2.0 ** rng.integers(-int(rng.integers(0, 70)), 1, x.shape)
+    x *= rng.random(x.shape) < rng.choice([1.0, 0.5, 0.02])
+    x = np.ldexp(x, rng.integers(-300, 300, (rows, 1) if rng.random() < 0.5 else (1, columns)))
+    up, across = (int(s) for s in rng.choice([1, 2, -1, -3], 2))
+    apart = np.zeros((rows * abs(up), columns * abs(across) + int(rng.integers(2))))
+    view = apart[::up, ::across][:rows, :columns]
+    view[...] = x
+    return view if rng.random() < 0.5 else np.asfortranarray(view)
+
+
+@EACH
+@pytest.mark.parametrize("draw", range(6))
+def test_the_bound(row, draw, device, seed):
+    m, n, k = (int(2 ** seed.uniform(0, 8.5)) for _ in range(3))
+    a, b = drawn_matrix(seed, m, k), drawn_matrix(seed, n, k).T
+    moduli = int(seed.choice(MODULI))
+    workspace = int(seed.choice([1, 4096]))
+    alpha, beta = seed.choice([1.0, -0.5, 3.0]), seed.choice([0.0, 1.0, -2.0])
+    c = seed.standard_normal((m, n))
+    old = c.copy()
+    product(row, a, b, device, moduli=moduli, workspace=workspace, out=c, alpha=alpha, beta=beta)
+    wide_a, wide_b = a.astype(np.longdouble), b.astype(np.longdouble)
+    norms = np.sqrt((wide_a**2).sum(1))[:, None] * np.sqrt((wide_b**2).sum(0))
+    bits = {14: 54.57, 15: 58.38, 16: 62.18}[moduli]
+    exact = alpha * (wide_a @ wide_b)
+    bound = abs(alpha) * 2.001 * np.sqrt(k) * 2.0**-bits * norms
+    bound = bound + 2.0**-52 * (abs(exact) + abs(beta * old)) + np.finfo(float).smallest_subnormal
+    error = abs(c - (exact + beta * old))
+    assert np.all(error <= bound), f"{m} x {n} x {k}, {moduli} moduli: {(error / bound).max()}"
