@@ -103,6 +103,18 @@ def test_scales_are_exact(row, device, seed):
     np.testing.assert_array_equal(scaled, np.ldexp(product(row, a, b, device), up + across))
 
 
+@EACH
+@pytest.mark.parametrize("moduli", MODULI)
+def test_large_times_small(row, moduli, device, seed):
+    """Scales of rows near one end of float64, of columns near the other one."""
+    a, b = seed.standard_normal((5, 70)), seed.standard_normal((70, 6))
+    wanted = product(row, a, b, device, moduli=moduli)
+    for up in (*seed.integers(700, 1000, 4), 700, 1000):
+        for sign in (up, -up):
+            left, right = np.ldexp(a, sign), np.ldexp(b, -sign)
+            np.testing.assert_array_equal(product(row, left, right, device, moduli=moduli), wanted)
+
+
 # ---- errors
 
 

@@ -98,9 +98,9 @@ __device__ __noinline__ double rare_element(const gemm_args &g, int128 x, long l
     return rounded(x, a + b);
 }
 
-/* Whether 2^-exponent is far from the ends of float64. */
+/* Whether |x| 2^-exponent is a normal float64 for 2^74 <= |x| < 2^125. */
 __device__ __forceinline__ bool is_moderate(int exponent) {
-    return (unsigned)(exponent + 900) <= 1800;
+    return (unsigned)(exponent + 800) <= 1600;
 }
 
 __device__ __forceinline__ double element_of(const gemm_args &g, const unsigned (&word)[MODULI],
