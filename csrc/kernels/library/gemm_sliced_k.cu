@@ -23,8 +23,15 @@
  * l^1 share a row, l and l^2 a column, so loads of both operands merge: 2 wavefronts per request.
  * Differs from pipelined by having no ring, and by warps that split K.
  */
+#define FFMA_OF(type) FFMA_OF_##type
+#define BY_FFMA(type) FFMA_OF(type)
+#define FFMA_OF_float 1 /* the other types have MMAs that lose nothing */
+#if BY_FFMA(REAL)
 #include "sliced_k_copies.cuh"
 #include "sliced_k_sums.cuh"
+#else
+#include "sliced_k_mma.cuh"
+#endif
 #include "split_k.cuh"
 
 /* The work of a block: k = first..end - 1 of the tile of C at (row, column). */
@@ -51,6 +58,7 @@ __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
             (int)part};
 }
 
+#if BY_FFMA(REAL)
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ uint4 bytes[];
     float *shared = reinterpret_cast<float *>(bytes);
@@ -130,8 +138,70 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     }
 }
 
+#else /* by MMA */
+template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
+    extern __shared__ uint4 bytes[];
+    part_sum *shared = reinterpret_cast<part_sum *>(bytes);
+    const block_work block = work_of_block(g);
+    const operand_lines A =
+        lines_from<OF_A>(g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, block.row,
+                         g.M, block.first, block.end);
+    const operand_lines B =
+        lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
+                         block.column, g.N, block.first, block.end);
+    const int chunks = (int)((A.k + CHUNK - 1) / CHUNK);
+    const int half = min((chunks + 1) / 2, max(PANEL_K / CHUNK / 2, 1)); /* in chunks */
+
+    const int warp = threadIdx.x / 32, slice = warp / WARPS;
+    const int row = warp % WARPS / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
+    constexpr unsigned A_CHUNK = BLOCK_M * 128, B_CHUNK = BLOCK_N * 128; /* bytes */
+    const unsigned a_panel = shared_address(shared), b_panel = a_panel + 2 * half * A_CHUNK;
+    part_sum sum[M_TILES][N_TILES][4] = {};
+    overlap_launches();
+    /* Iteration h copies half h and multiplies half h - 1. */
+#pragma unroll 1
+    for (int h = 0; h == 0 || (h - 1) * half < chunks; h++) {
+        const int first = h * half, end = min(first + half, chunks);
+        if (first < end) {
+            if (h >= 2) __syncthreads(); /* all warps have read this half */
+            copy_panel<OF_A, BLOCK_M, THREADS>(a_panel + h % 2 * half * A_CHUNK, A, first, end);
+            copy_panel<OF_B, BLOCK_N, THREADS>(b_panel + h % 2 * half * B_CHUNK, B, first, end);
+        }
+        commit_copies();
+        if (h == 0) continue;
+        wait_for_copies<1>();
+        __syncthreads();
+        const unsigned a = a_panel + (h - 1) % 2 * half * A_CHUNK;
+        const unsigned b = b_panel + (h - 1) % 2 * half * B_CHUNK;
+        const long long left = A.k - (long long)(first - half) * CHUNK;
+        const int here = ((int)min(left, (long long)half * CHUNK) + SLAB - 1) / SLAB; /* slabs */
+#pragma unroll 2
+        for (int slab = slice; slab < here; slab += SLICES) {
+            multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a, b, row, column, slab);
+        }
+    }
+
+    __syncthreads();
+    put_sums(a_panel + slice * TILE * (int)sizeof(part_sum), sum, row, column);
+    __syncthreads();
+    const long long rows = g.M - block.row, columns = g.N - block.column;
+    if (g.split > 1) {
+        store(part_at(g, block.part, block.row, block.column), g.part_pitch, shared, rows,
+              g.part_pitch - block.column, {1, 0});
+    } else {
+        store(g.C + blockIdx.z * g.batch_c + block.row * g.ldc + block.column, g.ldc, shared, rows,
+              columns, {(part_sum)g.alpha, (part_sum)g.beta});
+    }
+}
+#endif
+
 /* Registers per thread at most, and with them the resident blocks per multiprocessor. */
+#if BY_FFMA(REAL)
 constexpr int REGISTERS = THREAD_M * THREAD_N <= 16 ? 80 : THREAD_M * THREAD_N <= 32 ? 128 : 248;
+#else
+constexpr int SUMS = THREAD_M * THREAD_N * sizeof(part_sum) / 4;
+constexpr int REGISTERS = SUMS <= 16 ? 96 : SUMS <= 32 ? 128 : SUMS <= 64 ? 168 : 248;
+#endif
 constexpr int BLOCKS = THREADS * REGISTERS < 65536 ? 65536 / REGISTERS / THREADS : 1;
 
 #define SLICED_K(name, of_a, of_b)                                                                 \
