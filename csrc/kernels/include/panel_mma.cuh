@@ -25,24 +25,24 @@
 #include "split_k.cuh"
 
 enum order { ALONG, ACROSS };
-constexpr int BYTES = sizeof(REAL), VECTOR = 16 / BYTES; /* elements */
+constexpr int BYTES = sizeof(REAL), VECTOR = 16 / BYTES;       /* elements */
 constexpr int CHUNK = 128 / BYTES, SLAB = BYTES == 2 ? 16 : 8; /* of K */
 constexpr int BATCH = 8;
 
 /* A block's lines of an operand, from the block's first k on. */
 typedef struct operand_lines {
     const REAL *x;
-    long long pitch, k;
+    long long pitch;
     int lines;
-    int alignment; /* bytes, of all rows: 16 or less */
+    unsigned alignment; /* bytes, of all rows: 16 or less */
 } operand_lines;
 
 template <order ORDER>
 __device__ __forceinline__ operand_lines lines_from(const REAL *x, long long pitch, long long line,
-                                                    long long lines, long long k, long long end) {
+                                                    long long lines, long long k) {
     const REAL *from = x + (ORDER == ALONG ? line * pitch + k : k * pitch + line);
     const unsigned bits = (unsigned)(unsigned long long)from | (unsigned)pitch * BYTES | 16;
-    return {from, pitch, end - k, (int)min(lines - line, 1ll << 30), (int)(bits & -bits)};
+    return {from, pitch, (int)min(lines - line, 1ll << 30), bits & -bits};
 }
 
 /* ---- the panel: rows of COLUMNS elements ---- */
@@ -65,10 +65,13 @@ template <order ORDER, int LINES> struct panel_of {
 
 /* ---- copies ---- */
 
-/* `wide` bytes, of which `exist` are read (0 or less: none); the others become zeros. */
+__device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* WIDE bytes, of which the first `size` are read; the others become zeros. */
 template <int WIDE>
-__device__ __forceinline__ void copy_async(unsigned to, const REAL *from, int exist) {
-    const int size = max(0, min(exist, WIDE));
+__device__ __forceinline__ void copy_async(unsigned to, const REAL *from, int size) {
     if (WIDE == 16) { /* bypasses L1, as the data are read once */
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(size)
                      : "memory");
@@ -79,105 +82,160 @@ __device__ __forceinline__ void copy_async(unsigned to, const REAL *from, int ex
     }
 }
 
-__device__ __forceinline__ void commit_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Waits until at most `PENDING` of this thread's newest groups are still in flight. */
-template <int PENDING> __device__ __forceinline__ void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
-
-/* A piece of a row of the panel. */
-typedef struct piece {
-    unsigned to;
-    const REAL *from;
-    int exist; /* elements, 0 or less: none */
-    bool inside;
-} piece;
-
-/* The copy of chunks first..end - 1 in pieces of WIDE elements, lanes along a row. */
-template <order ORDER, int LINES, int THREADS, int WIDE> struct chunk_copy {
+/* A thread's pieces of a chunk, WIDE elements each, lanes along a row. Piece u is in row `down` +
+ * u DOWN; where threads are fewer than a row has pieces, a row takes several. */
+template <order ORDER, int LINES, int THREADS, int WIDE> struct pieces_of {
     typedef panel_of<ORDER, LINES> panel;
-    static constexpr int LANES = panel::COLUMNS / WIDE;
+    static constexpr int ROWS = ORDER == ALONG ? LINES : CHUNK, LANES = panel::COLUMNS / WIDE;
+    static constexpr int PER_ROW = LANES > THREADS ? LANES / THREADS : 1;
+    static constexpr int DOWN = LANES > THREADS ? 1 : THREADS / LANES;
+    static constexpr int COUNT = (ROWS * PER_ROW + DOWN - 1) / DOWN;
+    const operand_lines &own;
     const REAL *x;
-    long long pitch;
     unsigned to;
-    int left, written, lines; /* k that exist, k that are written */
-    int pieces;
+    int column, down, here, written; /* k that exist, k that are written */
 
-    __device__ __forceinline__ chunk_copy(unsigned panel_at, const operand_lines &own, int first,
-                                          int end) {
-        const long long k = (long long)first * CHUNK;
-        x = own.x + k * (ORDER == ALONG ? 1 : own.pitch);
-        pitch = own.pitch;
-        to = panel_at;
-        left = (int)min(own.k - k, 1ll << 30);
-        lines = own.lines;
-        written = min((left + SLAB - 1) / SLAB * SLAB, (end - first) * CHUNK);
-        pieces = (ORDER == ALONG ? (end - first) * LINES : written) * LANES;
+    __device__ __forceinline__ pieces_of(const operand_lines &of, unsigned panel_at, int k)
+        : own(of), x(of.x), to(panel_at), here(k), written((k + SLAB - 1) / SLAB * SLAB) {
+        unsigned thread = threadIdx.x;
+        asm volatile("" : "+r"(thread)); /* otherwise all copies' addresses are computed first */
+        column = thread % LANES * WIDE;
+        down = thread / LANES;
     }
-    __device__ __forceinline__ piece operator[](int i) const {
-        const int column = (THREADS % LANES == 0 ? threadIdx.x : (unsigned)i) % LANES * WIDE;
-        const int row = (unsigned)i / LANES;
-        const unsigned at = to + panel::at_element(row, column);
-        if (ORDER == ALONG) {
-            const int line = (unsigned)row % LINES, k = (unsigned)row / LINES * CHUNK + column;
-            return {at, x + (line * pitch + k), line < lines ? left - k : 0,
-                    i < pieces && k < written};
-        }
-        return {at, x + (row * pitch + column), row < left ? lines - column : 0, i < pieces};
+    __device__ __forceinline__ void next_chunk() {
+        x += ORDER == ALONG ? CHUNK : CHUNK * own.pitch;
+        to += ROWS * panel::PITCH;
+        here -= CHUNK;
+        written -= CHUNK;
+    }
+    __device__ __forceinline__ int row(int u) const { return down + u / PER_ROW * DOWN; }
+    __device__ __forceinline__ int at_column(int u) const {
+        return column + u % PER_ROW * THREADS * WIDE;
+    }
+    /* Whether the piece is in the panel; from the first that is not on, none is, if MN-major. */
+    __device__ __forceinline__ bool inside(int u) const {
+        if (ORDER == ACROSS) return row(u) < min(written, CHUNK);
+        return at_column(u) < written && (COUNT * DOWN == ROWS * PER_ROW || row(u) < ROWS);
+    }
+    /* Its elements that exist; 0 or less: none. */
+    __device__ __forceinline__ int exist(int u) const {
+        if (ORDER == ALONG) return row(u) < own.lines ? here - at_column(u) : 0;
+        return row(u) < here ? own.lines - at_column(u) : 0;
+    }
+    __device__ __forceinline__ const REAL *start() const { return x + (down * own.pitch + column); }
+    /* Piece u, from the start of its row; then `next` goes on to the next row. */
+    __device__ __forceinline__ const REAL *from(const REAL *&next, int u) const {
+        const REAL *piece = next + u % PER_ROW * THREADS * WIDE;
+        if (u % PER_ROW == PER_ROW - 1) next += DOWN * own.pitch;
+        asm("" : "+l"(next)); /* otherwise multiples of the pitch take registers */
+        return piece;
+    }
+    __device__ __forceinline__ unsigned place(int u) const {
+        return to + panel::at_element(row(u), at_column(u));
     }
 };
 
 template <order ORDER, int LINES, int THREADS, int WIDE>
-__device__ __forceinline__ void copy_async_chunks(unsigned to, const operand_lines &own, int first,
-                                                  int end) {
-    const chunk_copy<ORDER, LINES, THREADS, WIDE> copy(to, own, first, end);
-#pragma unroll 2
-    for (int i = threadIdx.x; i < copy.pieces; i += THREADS) {
-        const piece p = copy[i];
-        if (p.inside) copy_async<WIDE * BYTES>(p.to, p.from, p.exist * BYTES);
+__device__ __forceinline__ void copy_async_panel(unsigned to, const operand_lines &own, int k) {
+    pieces_of<ORDER, LINES, THREADS, WIDE> pieces(own, to, k);
+#pragma unroll 1
+    for (; pieces.here > 0; pieces.next_chunk()) {
+        const REAL *next = pieces.start();
+#pragma unroll
+        for (int u = 0; u < pieces.COUNT; u++) {
+            if (!pieces.inside(u)) break;
+            copy_async<WIDE * BYTES>(pieces.place(u), pieces.from(next, u),
+                                     max(0, min(pieces.exist(u) * BYTES, WIDE * BYTES)));
+        }
     }
 }
 
-template <order ORDER, int LINES, int THREADS>
-__device__ __forceinline__ void copy_pairs(unsigned to, const operand_lines &own, int first,
-                                           int end) {
-    const chunk_copy<ORDER, LINES, THREADS, 2> copy(to, own, first, end);
-#pragma unroll 1
-    for (int i = threadIdx.x; i < copy.pieces; i += BATCH * THREADS) {
-        unsigned low[BATCH], high[BATCH];
+/* Elements on their way through registers, two per piece: pieces first..first + COUNT - 1. */
+template <int COUNT> struct pairs {
+    unsigned short low[COUNT], high[COUNT];
+
+    template <typename PIECES>
+    __device__ __forceinline__ void load(const PIECES &pieces, const REAL *&next, int first) {
 #pragma unroll
-        for (int j = 0; j < BATCH; j++) {
-            const piece p = copy[i + j * THREADS];
-            const unsigned short *from = reinterpret_cast<const unsigned short *>(p.from);
-            low[j] = p.inside && p.exist > 0 ? from[0] : 0;
-            high[j] = p.inside && p.exist > 1 ? from[1] : 0;
+        for (int i = 0; i < COUNT; i++) {
+            const int exist = pieces.exist(first + i);
+            const unsigned short *from =
+                reinterpret_cast<const unsigned short *>(pieces.from(next, first + i));
+            low[i] = high[i] = 0;
+            if (exist > 0) low[i] = from[0];
+            if (exist > 1) high[i] = from[1];
         }
+    }
+    template <typename PIECES>
+    __device__ __forceinline__ void store(const PIECES &pieces, int first) const {
 #pragma unroll
-        for (int j = 0; j < BATCH; j++) {
-            const piece p = copy[i + j * THREADS];
-            if (p.inside) {
-                asm volatile("st.shared.b32 [%0], %1;" ::"r"(p.to), "r"(low[j] | high[j] << 16)
+        for (int i = 0; i < COUNT; i++) {
+            if (pieces.inside(first + i)) {
+                asm volatile("st.shared.b32 [%0], %1;" ::"r"(pieces.place(first + i)),
+                             "r"(low[i] | (unsigned)high[i] << 16)
                              : "memory");
             }
         }
     }
+};
+
+/* 16-bit rows at odd addresses, of one operand or both: the loads of BATCH pieces of each are in
+ * flight at once. */
+template <order OF_A, order OF_B, int LINES_A, int LINES_B, int THREADS>
+__device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const operand_lines &A,
+                                           const operand_lines &B, int a_k, int b_k) {
+    pieces_of<OF_A, LINES_A, THREADS, 2> a(A, a_to, a_k);
+    pieces_of<OF_B, LINES_B, THREADS, 2> b(B, b_to, b_k);
+    constexpr int BATCH_A = a.COUNT < BATCH ? a.COUNT : BATCH;
+    constexpr int BATCH_B = b.COUNT < BATCH ? b.COUNT : BATCH;
+#pragma unroll 1
+    for (; a.here > 0 || b.here > 0; a.next_chunk(), b.next_chunk()) {
+        const REAL *next_a = a.start(), *next_b = b.start();
+#pragma unroll
+        for (int first = 0; first < a.COUNT || first < b.COUNT; first += BATCH) {
+            pairs<BATCH_A> of_a;
+            pairs<BATCH_B> of_b;
+            if (first < a.COUNT) of_a.load(a, next_a, first);
+            if (first < b.COUNT) of_b.load(b, next_b, first);
+            if (first < a.COUNT) of_a.store(a, first);
+            if (first < b.COUNT) of_b.store(b, first);
+        }
+    }
 }
 
+/* Copies an operand asynchronously, if its rows allow that. */
 template <order ORDER, int LINES, int THREADS>
-__device__ __forceinline__ void copy_panel(unsigned to, const operand_lines &own, int first,
-                                           int end) {
+__device__ __forceinline__ bool copy_operand(unsigned to, const operand_lines &own, int k) {
     if (own.alignment == 16) {
-        copy_async_chunks<ORDER, LINES, THREADS, VECTOR>(to, own, first, end);
-    } else if constexpr (BYTES == 8) {
-        copy_async_chunks<ORDER, LINES, THREADS, 1>(to, own, first, end);
+        copy_async_panel<ORDER, LINES, THREADS, VECTOR>(to, own, k);
+    } else if (BYTES == 8) {
+        copy_async_panel<ORDER, LINES, THREADS, 1>(to, own, k);
     } else if (own.alignment >= 4) {
-        copy_async_chunks<ORDER, LINES, THREADS, 2>(to, own, first, end);
+        copy_async_panel<ORDER, LINES, THREADS, 4 / (BYTES < 4 ? BYTES : 4)>(to, own, k);
     } else {
-        copy_pairs<ORDER, LINES, THREADS>(to, own, first, end);
+        return false;
     }
+    return true;
+}
+
+/* Copies the next k of both operands, k > 0, and waits for them. */
+template <order OF_A, order OF_B, int LINES_A, int LINES_B, int THREADS>
+__device__ __forceinline__ void copy_panels(unsigned a_to, unsigned b_to, const operand_lines &A,
+                                            const operand_lines &B, int k) {
+    const bool a_done = copy_operand<OF_A, LINES_A, THREADS>(a_to, A, k);
+    const bool b_done = copy_operand<OF_B, LINES_B, THREADS>(b_to, B, k);
+    if constexpr (BYTES == 2) {
+        if (!a_done || !b_done) {
+            copy_pairs<OF_A, OF_B, LINES_A, LINES_B, THREADS>(a_to, b_to, A, B, a_done ? 0 : k,
+                                                              b_done ? 0 : k);
+        }
+    }
+    wait_for_copies();
+    __syncthreads();
+}
+
+template <order ORDER> __device__ __forceinline__ void advance(operand_lines &own, int k) {
+    own.x += ORDER == ALONG ? k : k * own.pitch;
 }
 
 /* ---- fragments: 16 lines of A and of B in a slab ---- */
@@ -244,8 +302,8 @@ __device__ __forceinline__ void load_fragment(fragment_fp64 &f, unsigned from, i
 
 /* ---- two MMAs: 16 rows of A, 16 columns of B; sums of rows g and g + 8, columns 2 t, 2 t + 1 ---- */
 
-template <typename T> __device__ __forceinline__ void mma(float (&d)[4], const unsigned *a,
-                                                          const unsigned *b, T);
+template <typename T>
+__device__ __forceinline__ void mma(float (&d)[4], const unsigned *a, const unsigned *b, T);
 template <>
 __device__ __forceinline__ void mma(float (&d)[4], const unsigned *a, const unsigned *b, float16) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -35,10 +35,9 @@ __device__ __forceinline__ void put_sums(unsigned sums, const part_sum (&sum)[M_
         for (int n = 0; n < N_TILES; n++) {
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                const int at = place_of_sum(row + 16 * m + 8 * h + lane / 4,
-                                            column + 8 * n + lane % 4 * 2);
-                put_pair(sums + at * (int)sizeof(part_sum), sum[m][n][2 * h],
-                         sum[m][n][2 * h + 1]);
+                const int at =
+                    place_of_sum(row + 16 * m + 8 * h + lane / 4, column + 8 * n + lane % 4 * 2);
+                put_pair(sums + at * (int)sizeof(part_sum), sum[m][n][2 * h], sum[m][n][2 * h + 1]);
             }
         }
     }
@@ -68,8 +67,7 @@ __device__ __forceinline__ void store(OUT *C, long long pitch, const part_sum *s
         sums_vector sum = *reinterpret_cast<const sums_vector *>(from);
 #pragma unroll
         for (int slice = 1; slice < SLICES; slice++) {
-            const sums_vector more =
-                *reinterpret_cast<const sums_vector *>(from + slice * TILE);
+            const sums_vector more = *reinterpret_cast<const sums_vector *>(from + slice * TILE);
 #pragma unroll
             for (int j = 0; j < WIDE; j++) {
                 sum.at[j] += more.at[j];

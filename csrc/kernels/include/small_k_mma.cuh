@@ -110,7 +110,7 @@ __device__ __forceinline__ void store_elements(const warp_result &to, unsigned t
         const int odd = (unsigned long long)c / 2 % 2;
         const int column = i % LANES * 2 + odd, end = min(to.columns, WARP_N);
         unsigned short x, y;
-        if (odd && column == 1) {
+        if (odd && column == 1 && end > 0) {
             get(x, tile + place_of(row, 0));
             c[0] = x;
         }

@@ -143,42 +143,31 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     extern __shared__ uint4 bytes[];
     part_sum *shared = reinterpret_cast<part_sum *>(bytes);
     const block_work block = work_of_block(g);
-    const operand_lines A =
+    operand_lines A =
         lines_from<OF_A>(g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, block.row,
-                         g.M, block.first, block.end);
-    const operand_lines B =
+                         g.M, block.first);
+    operand_lines B =
         lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
-                         block.column, g.N, block.first, block.end);
-    const int chunks = (int)((A.k + CHUNK - 1) / CHUNK);
-    const int half = min((chunks + 1) / 2, max(PANEL_K / CHUNK / 2, 1)); /* in chunks */
-
+                         block.column, g.N, block.first);
     const int warp = threadIdx.x / 32, slice = warp / WARPS;
     const int row = warp % WARPS / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
-    constexpr unsigned A_CHUNK = BLOCK_M * 128, B_CHUNK = BLOCK_N * 128; /* bytes */
-    const unsigned a_panel = shared_address(shared), b_panel = a_panel + 2 * half * A_CHUNK;
+    const long long k = block.end - block.first;
+    constexpr int MOST = PANEL_K > CHUNK ? PANEL_K : CHUNK;
+    const int chunks = ((int)min(k, (long long)MOST) + CHUNK - 1) / CHUNK;
+    const unsigned a_panel = shared_address(shared), b_panel = a_panel + chunks * (BLOCK_M * 128);
     part_sum sum[M_TILES][N_TILES][4] = {};
     overlap_launches();
-    /* Iteration h copies half h and multiplies half h - 1. */
 #pragma unroll 1
-    for (int h = 0; h == 0 || (h - 1) * half < chunks; h++) {
-        const int first = h * half, end = min(first + half, chunks);
-        if (first < end) {
-            if (h >= 2) __syncthreads(); /* all warps have read this half */
-            copy_panel<OF_A, BLOCK_M, THREADS>(a_panel + h % 2 * half * A_CHUNK, A, first, end);
-            copy_panel<OF_B, BLOCK_N, THREADS>(b_panel + h % 2 * half * B_CHUNK, B, first, end);
-        }
-        commit_copies();
-        if (h == 0) continue;
-        wait_for_copies<1>();
-        __syncthreads();
-        const unsigned a = a_panel + (h - 1) % 2 * half * A_CHUNK;
-        const unsigned b = b_panel + (h - 1) % 2 * half * B_CHUNK;
-        const long long left = A.k - (long long)(first - half) * CHUNK;
-        const int here = ((int)min(left, (long long)half * CHUNK) + SLAB - 1) / SLAB; /* slabs */
+    for (long long left = k; left > 0; left -= MOST) {
+        const int here = (int)min(left, (long long)MOST);
+        if (left < k) __syncthreads(); /* all warps have read the panels */
+        copy_panels<OF_A, OF_B, BLOCK_M, BLOCK_N, THREADS>(a_panel, b_panel, A, B, here);
 #pragma unroll 2
-        for (int slab = slice; slab < here; slab += SLICES) {
-            multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a, b, row, column, slab);
+        for (int slab = slice; slab * SLAB < here; slab += SLICES) {
+            multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a_panel, b_panel, row, column, slab);
         }
+        advance<OF_A>(A, MOST);
+        advance<OF_B>(B, MOST);
     }
 
     __syncthreads();
@@ -200,7 +189,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 constexpr int REGISTERS = THREAD_M * THREAD_N <= 16 ? 80 : THREAD_M * THREAD_N <= 32 ? 128 : 248;
 #else
 constexpr int SUMS = THREAD_M * THREAD_N * sizeof(part_sum) / 4;
-constexpr int REGISTERS = SUMS <= 16 ? 96 : SUMS <= 32 ? 128 : SUMS <= 64 ? 168 : 248;
+constexpr int REGISTERS = SUMS <= 8 * BYTES - 32 * (BYTES == 8) ? 128 : SUMS <= 64 ? 168 : 248;
 #endif
 constexpr int BLOCKS = THREADS * REGISTERS < 65536 ? 65536 / REGISTERS / THREADS : 1;
 

@@ -102,31 +102,27 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     const unsigned across = (unsigned)((g.N + BLOCK_N - 1) / BLOCK_N), down = blockIdx.x / across;
     const long long first_row = (long long)down * BLOCK_M;
     const long long first_column = (long long)(blockIdx.x - down * across) * BLOCK_N;
-    const operand_lines A = lines_from<OF_A>(
-        g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, first_row, g.M, 0, g.K);
-    const operand_lines B =
-        lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
-                         first_column, g.N, 0, g.K);
+    operand_lines A = lines_from<OF_A>(g.A + blockIdx.z * g.batch_a,
+                                       OF_A == ALONG ? g.lda : g.step_a, first_row, g.M, 0);
+    operand_lines B = lines_from<OF_B>(g.B + blockIdx.z * g.batch_b,
+                                       OF_B == ALONG ? g.step_b : g.ldb, first_column, g.N, 0);
     const int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M;
     const int column = warp % WARPS_N * WARP_N;
-    const int chunks = (int)((g.K + CHUNK - 1) / CHUNK), most = min(chunks, max(PANEL_K / CHUNK, 1));
-    const unsigned a_panel = shared_address(bytes), b_panel = a_panel + most * (BLOCK_M * 128);
+    constexpr int MOST = PANEL_K > CHUNK ? PANEL_K : CHUNK;
+    const int chunks = ((int)min(g.K, (long long)MOST) + CHUNK - 1) / CHUNK;
+    const unsigned a_panel = shared_address(bytes), b_panel = a_panel + chunks * (BLOCK_M * 128);
     warp_sums sum = {};
 #pragma unroll 1
-    for (int first = 0; first < chunks; first += most) {
-        const int end = min(first + most, chunks);
-        if (first > 0) __syncthreads();
-        copy_panel<OF_A, BLOCK_M, THREADS>(a_panel, A, first, end);
-        copy_panel<OF_B, BLOCK_N, THREADS>(b_panel, B, first, end);
-        commit_copies();
-        wait_for_copies<0>();
-        __syncthreads();
-        const int slabs =
-            ((int)min(g.K - (long long)first * CHUNK, (long long)most * CHUNK) + SLAB - 1) / SLAB;
+    for (long long left = g.K; left > 0; left -= MOST) {
+        const int here = (int)min(left, (long long)MOST);
+        if (left < g.K) __syncthreads(); /* all warps have read the panels */
+        copy_panels<OF_A, OF_B, BLOCK_M, BLOCK_N, THREADS>(a_panel, b_panel, A, B, here);
 #pragma unroll 1
-        for (int slab = 0; slab < slabs; slab++) {
+        for (int slab = 0; slab * SLAB < here; slab++) {
             multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a_panel, b_panel, row, column, slab);
         }
+        advance<OF_A>(A, MOST);
+        advance<OF_B>(B, MOST);
     }
     __syncthreads(); /* the panels' memory is reused */
     const long long rows = g.M - first_row - row, columns = g.N - first_column - column;
@@ -136,7 +132,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 }
 
 constexpr int SUMS = N_TILES * 4 * sizeof(part_sum) / 4;
-constexpr int REGISTERS = SUMS <= 16 ? 80 : SUMS <= 32 ? 96 : SUMS <= 64 ? 128 : 232;
+constexpr int REGISTERS = SUMS <= 16 ? 96 : SUMS <= 64 ? 128 : 232;
 #endif
 
 /* Registers per thread at most, and with them the resident blocks per multiprocessor. */
