@@ -166,6 +166,20 @@ def headers(folder: Path) -> list[Path]:
     return sorted([*folder.glob("*.h"), *folder.glob(f"{INCLUDE}/*.cuh")])
 
 
+def included(file: Path, folder: Path) -> list[Path]:
+    """The file and the headers that it includes, directly or through others."""
+    known = {header.name: header for header in headers(folder)}
+    found = [file]
+    for each in found:  # grows
+        names = re.findall(
+            r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', each.read_text("utf-8"), re.MULTILINE
+        )
+        found += [
+            known[name] for name in dict.fromkeys(names) if known.get(name) not in (None, *found)
+        ]
+    return [file, *sorted(found[1:])]
+
+
 def image_name(row: Row, dtype: str, values: Values) -> str:
     """File stem of a compiled image; smk_image_name in C builds the same."""
     return f"{row.stem}-{dtype}" + "".join(

@@ -5,9 +5,9 @@ from typing import Any, Literal, TypedDict, final, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._compile import Compiled
-from ._hazards import Hazards
-from ._observe import Trace
+from ._compiler.compile import Compiled
+from ._trace.hazards import Hazards
+from ._trace.observe import Trace
 
 __version__: str
 benign_kinds: tuple[str, ...]
@@ -233,7 +233,7 @@ def predict(
     sizes: tuple[int, int, int, int],
     sm: int,
     multiprocessors: int,
-    strides: int,
+    layout: str,
     aligned: bool,
     /,
 ) -> list[tuple[int, float, tuple[float, ...]]]: ...

@@ -13,13 +13,13 @@ with contextlib.suppress(ImportError):
 
 from . import reference
 from ._core import gemm
-from ._devices import devices
-from ._document import Facts, Heading, Listing, Node, Paragraph, Table
-from ._observe import Trace, _measure, trace
-from ._progress import over
-from ._registry import Variant, variants
-from ._rows import factor
-from ._table import Cut, Right
+from ._device.devices import devices
+from ._render.document import Facts, Heading, Listing, Node, Paragraph, Table
+from ._render.progress import over
+from ._render.rows import factor
+from ._render.table import Cut, Right
+from ._trace.observe import Trace, _measure, trace
+from ._variants.registry import Variant, variants
 
 Array = np.ndarray[Any, Any]
 

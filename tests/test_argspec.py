@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from smemkern._argspec import argument, arguments, extent
+from smemkern._trace.argspec import argument, arguments, extent
 
 
 def one(text, seed=0):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import smemkern
-from smemkern import _document, _listing
-from smemkern._launch import Launch
+from smemkern._render import document
+from smemkern._trace import listing
+from smemkern._trace.launch import Launch
 from test_trace_rows import PTX, run
 
 VOID = {"meta", "rect", "line", "br"}
@@ -113,7 +114,7 @@ def test_annotate_fits_a_terminal(variant):
     a = np.ones((48, 48), np.float32)
     t = smemkern.trace("gemm", a, a, variant=variant)
     wide, narrow = [
-        _document.text(_listing.nodes(t, width=n)[:2], n).splitlines() for n in (None, 80)
+        document.text(listing.nodes(t, width=n)[:2], n).splitlines() for n in (None, 80)
     ]
     assert max(map(len, narrow)) <= 80
     assert narrow[2].index("line") < 55

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from command import sum_source
-from smemkern import _document, _terminal
-from smemkern._document import Facts, Heading, Listing, Paragraph, Table, text
-from smemkern._table import Bar, Cell, Cut, Right, fitted, table
+from smemkern._render import document, terminal
+from smemkern._render.document import Facts, Heading, Listing, Paragraph, Table, text
+from smemkern._render.table import Bar, Cell, Cut, Right, fitted, table
 from test_trace_rows import PTX
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -84,7 +84,7 @@ def test_too_narrow_for_columns_means_a_line_for_each_cell():
 
 def test_in_a_pipe_a_row_is_a_line():
     assert len(table(HEADER, ROWS).splitlines()) == 3
-    assert _terminal.width_of(io.StringIO()) is None
+    assert terminal.width_of(io.StringIO()) is None
 
 
 def test_width_is_the_terminals(monkeypatch):
@@ -95,11 +95,11 @@ def test_width_is_the_terminals(monkeypatch):
         import termios
 
         fcntl.ioctl(stream.fileno(), termios.TIOCSWINSZ, struct.pack("HHHH", 24, 57, 0, 0))
-        assert _terminal.width_of(stream) == 57
+        assert terminal.width_of(stream) == 57
         monkeypatch.setenv("COLUMNS", "99")
-        assert _terminal.width_of(stream) == 99
+        assert terminal.width_of(stream) == 99
         monkeypatch.setenv("COLUMNS", "wide")
-        assert _terminal.width_of(stream) == 57
+        assert terminal.width_of(stream) == 57
 
 
 def test_empty():
@@ -128,9 +128,9 @@ def test_colour(monkeypatch, choice, is_tty, environment, wanted):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     stream = Terminal() if is_tty else io.StringIO()
-    assert _terminal.is_coloured(choice, stream) == wanted
+    assert terminal.is_coloured(choice, stream) == wanted
     pytest.importorskip("rich")
-    _terminal.show(NODES, stream, choice)
+    terminal.show(NODES, stream, choice)
     assert ("\x1b[" in stream.getvalue()) == wanted
 
 
@@ -140,8 +140,8 @@ def test_rich_says_the_same(monkeypatch, width):
     if width:
         monkeypatch.setenv("COLUMNS", str(width))
     coloured, plain = io.StringIO(), io.StringIO()
-    _terminal.show(NODES, coloured, "always")
-    _terminal.show(NODES, plain, "never")
+    terminal.show(NODES, coloured, "always")
+    terminal.show(NODES, plain, "never")
     assert "\x1b[" in coloured.getvalue() and "\x1b" not in plain.getvalue()
     assert words(coloured.getvalue()) == words(plain.getvalue())
     lines = without_escapes(coloured.getvalue()).splitlines()
@@ -153,19 +153,19 @@ def test_without_rich(monkeypatch, choice):
     for name in ("rich", "rich.console"):
         monkeypatch.setitem(sys.modules, name, None)
     stream = Terminal()
-    _terminal.show(NODES, stream, choice)
+    terminal.show(NODES, stream, choice)
     assert stream.getvalue() == text(NODES) + "\n"
 
 
 def test_every_style_has_a_rendering():
     used = set()
-    for file in Path(_document.__file__).parent.glob("*.py"):
+    for file in Path(document.__file__).parents[1].rglob("*.py"):
         used |= set(
             re.findall(
                 r"(?:Cell|Right|Paragraph)\(.*\"(good|bad|dim|strong|bar)\"", file.read_text()
             )
         )
-    assert used <= {*_terminal._STYLES} and len(used) > 3
+    assert used <= {*terminal._STYLES} and len(used) > 3
 
 
 # ---- snapshots: COMMAND WIDTH; written anew by SMEMKERN_SNAPSHOTS=write

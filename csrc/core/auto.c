@@ -39,8 +39,10 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     t->variant->geometry(t->values, t->dtype->itemsize, 0, &g);
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
-    if (skinny) { /* assumes row-major operands */
-        const bool k_major = q->N < q->M ? q->K > 1 : q->N == 1;
+    if (skinny) {
+        const bool few_columns = q->N < q->M; /* the thick operand is A */
+        const int64_t thick = few_columns ? q->M : q->N;
+        const bool k_major = thick == 1 || (q->K > 1 && q->k_major[few_columns ? 0 : 1]);
         const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, q->M, q->N, k_major);
         tile[0] = own.tile[0];
         tile[1] = own.tile[1];
@@ -62,20 +64,22 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     return c;
 }
 
-/* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. */
-static bool packs(const smk_variant *variant, bool aligned) {
-    return variant->wgmma.terms > 1 || (variant->wgmma.terms && !aligned);
+/* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. wgmma reads
+ * only K-major 32-bit operands from shared memory. */
+static bool packs(const smk_timing *t, const smk_query *q) {
+    const bool readable = q->aligned && (t->dtype->itemsize != 4 || q->k_major[0]);
+    return t->variant->wgmma.terms > 1 || (t->variant->wgmma.terms && !readable);
 }
 
 /* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
  * the packed copy. With two terms, a first pass over B finds its largest elements. */
-static void bytes_per_element(const smk_timing *t, bool aligned, double out[2]) {
+static void bytes_per_element(const smk_timing *t, const smk_query *q, double out[2]) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const double itemsize = t->dtype->itemsize;
     const double term = (double)smk_tensor_type_bytes(kind->operand);
-    out[0] = itemsize + (packs(t->variant, aligned) ? 2 * kind->terms * term : 0);
+    out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0);
     out[1] = itemsize + (kind->terms > 1 ? itemsize : 0) +
-             (packs(t->variant, aligned) && !aligned ? 2 * itemsize : 0);
+             (packs(t, q) && !q->aligned ? 2 * itemsize : 0);
 }
 
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
@@ -85,12 +89,12 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
         __builtin_ceil(c.tiles * c.split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
     const double range = k / c.split / 1024;
     double each[2];
-    bytes_per_element(t, q->aligned, each);
+    bytes_per_element(t, q, each);
     double bytes = m * k * each[0] + k * n * each[1] + m * n * t->dtype->itemsize;
     if (c.split > 1) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
     out[SMK_TERM_CALL] = 1;
     out[SMK_TERM_PARTS] = c.split > 1;
-    out[SMK_TERM_DEPTH] = packs(t->variant, q->aligned) ? k / 1024 : range;
+    out[SMK_TERM_DEPTH] = packs(t, q) ? k / 1024 : range;
     out[SMK_TERM_TILE] = busiest;
     out[SMK_TERM_STEP] = busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;

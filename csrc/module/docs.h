@@ -143,12 +143,13 @@ static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
 static const char watch_doc[] =
     "watch(open, /)\n"
     "--\n\n"
-    "True: calls run by smemkern._watch from now on. False: ends one True.\n";
+    "True: calls run by smemkern._trace.watch from now on. False: ends one True.\n";
 
-static const char set_timings_doc[] = "set_timings(ordinal, timings, /)\n"
-                                      "--\n\n"
-                                      "Sets the table of `auto` for that GPU, in the format of\n"
-                                      "smemkern._timings.load. None: reloads the tables of all.\n";
+static const char set_timings_doc[] =
+    "set_timings(ordinal, timings, /)\n"
+    "--\n\n"
+    "Sets the table of `auto` for that GPU, in the format of\n"
+    "smemkern._variants.cost_model.load. None: reloads the tables of all.\n";
 
 static const char predict_doc[] =
     "predict(timings, op, dtype, accuracy, (M, N, K, batch), sm, multiprocessors, strides,\n"
@@ -182,7 +183,7 @@ static const char shared_requests_doc[] =
 static const char last_transfer_doc[] =
     "last_transfer()\n"
     "--\n\n"
-    "The fields of smemkern._transfer.Transfer, or None; see smemkern.last_transfer.\n";
+    "The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer.\n";
 
 static const char event_record_doc[] = "event_record(ordinal, stream, /)\n"
                                        "--\n\n"

@@ -82,56 +82,56 @@ __device__ __forceinline__ void copy_async(unsigned to, const REAL *from, int si
     }
 }
 
-/* A thread's pieces of a chunk, WIDE elements each, lanes along a row. Piece u is in row `down` +
- * u DOWN; where threads are fewer than a row has pieces, a row takes several. */
+/* A thread's pieces of a chunk, WIDE elements each, lanes along a row: in rows `down`, down + step,
+ * and so on. K-major rows have as many lanes as the chunk has pieces of k, up to a power of two.
+ * Where threads are fewer than a row has pieces, a thread has PER_ROW of them, SPAN elements apart. */
 template <order ORDER, int LINES, int THREADS, int WIDE> struct pieces_of {
     typedef panel_of<ORDER, LINES> panel;
     static constexpr int ROWS = ORDER == ALONG ? LINES : CHUNK, LANES = panel::COLUMNS / WIDE;
-    static constexpr int PER_ROW = LANES > THREADS ? LANES / THREADS : 1;
-    static constexpr int DOWN = LANES > THREADS ? 1 : THREADS / LANES;
-    static constexpr int COUNT = (ROWS * PER_ROW + DOWN - 1) / DOWN;
+    static constexpr int PER_ROW = LANES > THREADS ? LANES / THREADS : 1, SPAN = THREADS * WIDE;
     const operand_lines &own;
     const REAL *x;
-    unsigned to;
-    int column, down, here, written; /* k that exist, k that are written */
+    unsigned to, thread;
+    int here, written; /* k that exist, k that are written */
+    int column, down, step;
+    long long next_row; /* elements */
 
     __device__ __forceinline__ pieces_of(const operand_lines &of, unsigned panel_at, int k)
-        : own(of), x(of.x), to(panel_at), here(k), written((k + SLAB - 1) / SLAB * SLAB) {
-        unsigned thread = threadIdx.x;
+        : own(of), x(of.x), to(panel_at), thread(threadIdx.x), here(k) {
         asm volatile("" : "+r"(thread)); /* otherwise all copies' addresses are computed first */
-        column = thread % LANES * WIDE;
-        down = thread / LANES;
+        start_chunk();
+    }
+    __device__ __forceinline__ void start_chunk() {
+        written = min((here + SLAB - 1) / SLAB * SLAB, CHUNK);
+        constexpr unsigned FULL = LANES > THREADS ? THREADS : LANES;
+        unsigned lanes = FULL;
+        if (ORDER == ALONG) lanes = 1u << 32 - __clz(written / WIDE - 1);
+        const unsigned shift = 31 - __clz(lanes);
+        column = (thread & lanes - 1) * WIDE;
+        down = thread >> shift;
+        step = THREADS >> shift;
+        next_row = step * own.pitch;
     }
     __device__ __forceinline__ void next_chunk() {
         x += ORDER == ALONG ? CHUNK : CHUNK * own.pitch;
         to += ROWS * panel::PITCH;
         here -= CHUNK;
-        written -= CHUNK;
+        start_chunk();
     }
-    __device__ __forceinline__ int row(int u) const { return down + u / PER_ROW * DOWN; }
-    __device__ __forceinline__ int at_column(int u) const {
-        return column + u % PER_ROW * THREADS * WIDE;
+    __device__ __forceinline__ int rows() const { return ORDER == ALONG ? LINES : written; }
+    __device__ __forceinline__ bool inside() const { return ORDER == ACROSS || column < written; }
+    __device__ __forceinline__ const REAL *from(int part) const {
+        return x + (down * own.pitch + column + part * SPAN);
     }
-    /* Whether the piece is in the panel; from the first that is not on, none is, if MN-major. */
-    __device__ __forceinline__ bool inside(int u) const {
-        if (ORDER == ACROSS) return row(u) < min(written, CHUNK);
-        return at_column(u) < written && (COUNT * DOWN == ROWS * PER_ROW || row(u) < ROWS);
+    /* Elements that exist from the piece on, in rows that exist; 0 or less: none. */
+    __device__ __forceinline__ int exist(int part) const {
+        return (ORDER == ALONG ? here : own.lines) - column - part * SPAN;
     }
-    /* Its elements that exist; 0 or less: none. */
-    __device__ __forceinline__ int exist(int u) const {
-        if (ORDER == ALONG) return row(u) < own.lines ? here - at_column(u) : 0;
-        return row(u) < here ? own.lines - at_column(u) : 0;
+    __device__ __forceinline__ bool has_row(int row) const {
+        return row < (ORDER == ALONG ? own.lines : here);
     }
-    __device__ __forceinline__ const REAL *start() const { return x + (down * own.pitch + column); }
-    /* Piece u, from the start of its row; then `next` goes on to the next row. */
-    __device__ __forceinline__ const REAL *from(const REAL *&next, int u) const {
-        const REAL *piece = next + u % PER_ROW * THREADS * WIDE;
-        if (u % PER_ROW == PER_ROW - 1) next += DOWN * own.pitch;
-        asm("" : "+l"(next)); /* otherwise multiples of the pitch take registers */
-        return piece;
-    }
-    __device__ __forceinline__ unsigned place(int u) const {
-        return to + panel::at_element(row(u), at_column(u));
+    __device__ __forceinline__ unsigned place(int row, int part) const {
+        return to + panel::at_element(row, column + part * SPAN);
     }
 };
 
@@ -140,38 +140,47 @@ __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_line
     pieces_of<ORDER, LINES, THREADS, WIDE> pieces(own, to, k);
 #pragma unroll 1
     for (; pieces.here > 0; pieces.next_chunk()) {
-        const REAL *next = pieces.start();
+        if (!pieces.inside()) continue;
 #pragma unroll
-        for (int u = 0; u < pieces.COUNT; u++) {
-            if (!pieces.inside(u)) break;
-            copy_async<WIDE * BYTES>(pieces.place(u), pieces.from(next, u),
-                                     max(0, min(pieces.exist(u) * BYTES, WIDE * BYTES)));
+        for (int part = 0; part < pieces.PER_ROW; part++) {
+            const int size = max(0, min(pieces.exist(part) * BYTES, WIDE * BYTES));
+            const REAL *from = pieces.from(part);
+#pragma unroll 1
+            for (int row = pieces.down; row < pieces.rows(); row += pieces.step) {
+                copy_async<WIDE * BYTES>(pieces.place(row, part), from,
+                                         pieces.has_row(row) ? size : 0);
+                from += pieces.next_row;
+            }
         }
     }
 }
 
-/* Elements on their way through registers, two per piece: pieces first..first + COUNT - 1. */
-template <int COUNT> struct pairs {
-    unsigned short low[COUNT], high[COUNT];
+/* Elements on their way through registers, two per piece: BATCH rows from `first` steps on. */
+struct pairs {
+    unsigned short low[BATCH], high[BATCH];
 
     template <typename PIECES>
-    __device__ __forceinline__ void load(const PIECES &pieces, const REAL *&next, int first) {
+    __device__ __forceinline__ void load(const PIECES &pieces, const REAL *&from, int part,
+                                         int first) {
+        const int exist = pieces.exist(part);
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            const int exist = pieces.exist(first + i);
-            const unsigned short *from =
-                reinterpret_cast<const unsigned short *>(pieces.from(next, first + i));
-            low[i] = high[i] = 0;
-            if (exist > 0) low[i] = from[0];
-            if (exist > 1) high[i] = from[1];
+        for (int i = 0; i < BATCH; i++) {
+            if ((first + i) * pieces.step >= pieces.rows()) break; /* for all lanes */
+            const bool row = pieces.has_row(pieces.down + (first + i) * pieces.step);
+            const unsigned short *pair = reinterpret_cast<const unsigned short *>(from);
+            low[i] = row && exist > 0 ? pair[0] : 0;
+            high[i] = row && exist > 1 ? pair[1] : 0;
+            from += pieces.next_row;
         }
     }
     template <typename PIECES>
-    __device__ __forceinline__ void store(const PIECES &pieces, int first) const {
+    __device__ __forceinline__ void store(const PIECES &pieces, int part, int first) const {
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            if (pieces.inside(first + i)) {
-                asm volatile("st.shared.b32 [%0], %1;" ::"r"(pieces.place(first + i)),
+        for (int i = 0; i < BATCH; i++) {
+            if ((first + i) * pieces.step >= pieces.rows()) break;
+            const int row = pieces.down + (first + i) * pieces.step;
+            if (pieces.inside() && row < pieces.rows()) {
+                asm volatile("st.shared.b32 [%0], %1;" ::"r"(pieces.place(row, part)),
                              "r"(low[i] | (unsigned)high[i] << 16)
                              : "memory");
             }
@@ -180,25 +189,29 @@ template <int COUNT> struct pairs {
 };
 
 /* 16-bit rows at odd addresses, of one operand or both: the loads of BATCH pieces of each are in
- * flight at once. */
+ * flight at once. An operand with no k is left out. */
 template <order OF_A, order OF_B, int LINES_A, int LINES_B, int THREADS>
 __device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const operand_lines &A,
                                            const operand_lines &B, int a_k, int b_k) {
     pieces_of<OF_A, LINES_A, THREADS, 2> a(A, a_to, a_k);
     pieces_of<OF_B, LINES_B, THREADS, 2> b(B, b_to, b_k);
-    constexpr int BATCH_A = a.COUNT < BATCH ? a.COUNT : BATCH;
-    constexpr int BATCH_B = b.COUNT < BATCH ? b.COUNT : BATCH;
+    constexpr int PARTS = a.PER_ROW > b.PER_ROW ? a.PER_ROW : b.PER_ROW;
 #pragma unroll 1
     for (; a.here > 0 || b.here > 0; a.next_chunk(), b.next_chunk()) {
-        const REAL *next_a = a.start(), *next_b = b.start();
 #pragma unroll
-        for (int first = 0; first < a.COUNT || first < b.COUNT; first += BATCH) {
-            pairs<BATCH_A> of_a;
-            pairs<BATCH_B> of_b;
-            if (first < a.COUNT) of_a.load(a, next_a, first);
-            if (first < b.COUNT) of_b.load(b, next_b, first);
-            if (first < a.COUNT) of_a.store(a, first);
-            if (first < b.COUNT) of_b.store(b, first);
+        for (int part = 0; part < PARTS; part++) {
+            const int a_rows = a.here > 0 && part < a.PER_ROW ? a.rows() : 0;
+            const int b_rows = b.here > 0 && part < b.PER_ROW ? b.rows() : 0;
+            const REAL *a_from = a.from(part), *b_from = b.from(part);
+#pragma unroll 1
+            for (int first = 0; first * a.step < a_rows || first * b.step < b_rows;
+                 first += BATCH) {
+                pairs of_a, of_b;
+                if (a_rows > 0) of_a.load(a, a_from, part, first);
+                if (b_rows > 0) of_b.load(b, b_from, part, first);
+                if (a_rows > 0) of_a.store(a, part, first);
+                if (b_rows > 0) of_b.store(b, part, first);
+            }
         }
     }
 }
