@@ -99,7 +99,7 @@ __device__ __forceinline__ void move_elements(const transpose_args &g) {
 
 template <typename T, int LEAD> __device__ __forceinline__ void move_tile(const transpose_args &g) {
     if constexpr (sizeof(T) < 4)
-        move_bytes<T>(g);
+        move_bytes<T, WIDE_TILE_I(sizeof(T))>(g);
     else
         move_elements<T, LEAD, WIDE_TILE_I(sizeof(T)), WIDE_TILE_J(sizeof(T)), WIDE_WARPS>(g);
 }
