@@ -8,6 +8,7 @@
 #define WIDE_TILE_J(itemsize) ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
 #define WIDE_UNIT(itemsize)   32
 #define WIDE_LEAD(itemsize)   (WIDE_UNIT(itemsize) / (itemsize))
+#define WORD_LEAD(itemsize)   (4 / (itemsize)) /* of elements of 1 and 2 bytes */
 enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 
 /* _large: tiles for elements of 4 and 8 bytes; for others the kernel is empty. */
@@ -15,8 +16,12 @@ enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 #define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows and columns */
 enum { LARGE_WARPS = 16 };
 
-/* _tile32 and _tile16. */
+/* _tile1024 and _tile256, of as many elements: elements from row to row in shared memory. */
 enum { SMALL_TILE_THREADS = 256 };
+#define SMALL_TILE_GAP(itemsize) ((itemsize) < 4 ? 4 / (itemsize) : 1)
+#define SMALL_TILE_PITCH(itemsize, log_rows, log_cols)                                             \
+    ((1 << (log_cols)) + (32 >> (log_rows) > SMALL_TILE_GAP(itemsize) ? 32 >> (log_rows)           \
+                                                                      : SMALL_TILE_GAP(itemsize)))
 
 /* Whether the kernel can read two strips of x alternately (transpose_order.cuh). */
 #define HAS_PAIRS(itemsize) ((itemsize) >= 4)

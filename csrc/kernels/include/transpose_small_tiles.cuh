@@ -1,7 +1,10 @@
-/* transpose_sector_aligned for small arrays: padded, in tiles of 16 x 16 or 32 x 32.
+/* transpose_sector_aligned for small arrays: padded, in tiles whose sides are chosen by shape.
+ *
+ *     2^log_rows x 2^log_cols elements of x: a square, or all of a short side and more of the other
  *
  * Such a call costs a launch, a round trip to memory, and fetching its instructions, which are few
  * here. Whole sectors do not matter, because the result stays in the L2 cache until it is complete.
+ * Banks: a row has 32 / rows elements more, so that lanes reading columns reach all banks.
  */
 #ifndef SMK_TRANSPOSE_SMALL_TILES_CUH
 #define SMK_TRANSPOSE_SMALL_TILES_CUH
@@ -9,38 +12,47 @@
 #include "transpose_loads.cuh"
 #include "transpose_tiles.h"
 
-template <int SIDE> __device__ __forceinline__ void move_small_tile(const transpose_args &g) {
-    constexpr unsigned ROWS = SMALL_TILE_THREADS / SIDE; /* moved at a time */
-    constexpr unsigned GAP = sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1;
-    __shared__ ELEMENT cell[SIDE][SIDE + GAP];
-    const tile_origin tile = block_tile(g.rows, SIDE, SIDE);
-    const unsigned lane = threadIdx.x % SIDE, group = threadIdx.x / SIDE;
+template <int TILE>
+__device__ __forceinline__ void move_small_tile(const transpose_args &g, ELEMENT *cell) {
+    constexpr unsigned THREADS = SMALL_TILE_THREADS, STEPS = TILE / THREADS;
+    const unsigned rows = 1u << g.log_rows, cols = 1u << g.log_cols;
+    const unsigned pitch = SMALL_TILE_PITCH(sizeof(ELEMENT), g.log_rows, g.log_cols);
+    const tile_origin tile = block_tile(g.rows, (int)cols, (int)rows);
     const long long i0 = tile.column, j0 = tile.row;
-    const long long rows = g.rows - i0, cols = g.cols - j0; /* left, from the tile on */
+    const unsigned last_i = (unsigned)min(g.rows - i0, (long long)rows);
+    const unsigned last_j = (unsigned)min(g.cols - j0, (long long)cols);
 
-    const ELEMENT *from = g.x + blockIdx.z * g.batch_x + (i0 + group) * g.ldx + j0 + lane;
-    ELEMENT some[SIDE / ROWS];
+    const ELEMENT *from = g.x + blockIdx.z * g.batch_x + i0 * g.ldx + j0;
+    ELEMENT some[STEPS];
 #pragma unroll
-    for (unsigned s = 0; s < SIDE; s += ROWS)
-        if (group + s < rows && lane < cols) some[s / ROWS] = load(from + s * g.ldx);
+    for (unsigned s = 0; s < STEPS; s++) {
+        const unsigned e = threadIdx.x + s * THREADS, i = e >> g.log_cols, j = e & (cols - 1);
+        if (i < last_i && j < last_j) some[s] = load(from + i * g.ldx + j);
+    }
 #pragma unroll
-    for (unsigned s = 0; s < SIDE; s += ROWS)
-        cell[group + s][lane] = some[s / ROWS];
+    for (unsigned s = 0; s < STEPS; s++) {
+        const unsigned e = threadIdx.x + s * THREADS, i = e >> g.log_cols, j = e & (cols - 1);
+        cell[i * pitch + j] = some[s];
+    }
     __syncthreads();
-    ELEMENT *to = g.y + blockIdx.z * g.batch_y + (j0 + group) * g.ldy + i0 + lane;
+    ELEMENT *to = g.y + blockIdx.z * g.batch_y + j0 * g.ldy + i0;
 #pragma unroll
-    for (unsigned s = 0; s < SIDE; s += ROWS)
-        if (group + s < cols && lane < rows) to[s * g.ldy] = cell[lane][group + s];
+    for (unsigned s = 0; s < STEPS; s++) {
+        const unsigned e = threadIdx.x + s * THREADS, i = e & (rows - 1), j = e >> g.log_rows;
+        if (i < last_i && j < last_j) to[j * g.ldy + i] = cell[i * pitch + j];
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(SMALL_TILE_THREADS)
-    transpose_sector_aligned_tile32(const __grid_constant__ transpose_args g) {
-    move_small_tile<32>(g);
+    transpose_sector_aligned_tile1024(const __grid_constant__ transpose_args g) {
+    extern __shared__ uint4 dynamic[];
+    move_small_tile<1024>(g, reinterpret_cast<ELEMENT *>(dynamic));
 }
 
 extern "C" __global__ void __launch_bounds__(SMALL_TILE_THREADS)
-    transpose_sector_aligned_tile16(const __grid_constant__ transpose_args g) {
-    move_small_tile<16>(g);
+    transpose_sector_aligned_tile256(const __grid_constant__ transpose_args g) {
+    extern __shared__ uint4 dynamic[];
+    move_small_tile<256>(g, reinterpret_cast<ELEMENT *>(dynamic));
 }
 
 #endif
