@@ -161,7 +161,7 @@ static const struct {
     double tile256, tile1024; /* elements of all matrices */
     double tiles;
 } small_limits[] = {
-    [NARROW] = {1 << 16, 1 << 19, 4096},    /* a side is short */
+    [NARROW] = {1 << 16, 1 << 19, 4096},   /* a side is short */
     [WHOLE] = {1 << 16, 1 << 18, 1 << 30}, /* neither is */
     [UNALIGNED] = {0, 1 << 21, 1 << 30},   /* and rows are not whole vectors */
 };
@@ -176,8 +176,8 @@ static bool choose_small_tile(const smk_variant *variant, const view *v, const b
     const int log_cols = log2_up(cols, log_tile - log2_up(rows, log_tile / 2));
     const int log_rows = log_tile - log_cols;
     const int64_t tile_rows = INT64_C(1) << log_rows, tile_cols = INT64_C(1) << log_cols;
-    const double tiles = (double)ceil_div(rows, tile_rows) * (double)ceil_div(cols, tile_cols) *
-                         (double)it->total;
+    const double tiles =
+        (double)ceil_div(rows, tile_rows) * (double)ceil_div(cols, tile_cols) * (double)it->total;
     if (elements > small_limits[kind].tile1024 || tiles > small_limits[kind].tiles) return false;
     args->log_rows = log_rows;
     args->log_cols = log_cols;
@@ -252,8 +252,7 @@ enum { CACHED = 16 << 20 };
 static void choose_wide(const smk_variant *variant, const smk_geometry *g, const view *v,
                         const batch_iterator *it, int itemsize, transpose_args *args, choice *out) {
     *out = (choice){variant->transpose_kernels.aligned, g->output_tile[1], g->output_tile[0], 0, 0};
-    const double bytes =
-        (double)v->rows.size * (double)v->cols.size * (double)it->total * itemsize;
+    const double bytes = (double)v->rows.size * (double)v->cols.size * (double)it->total * itemsize;
     const bool cached = v->rows.size <= out->tile_rows || bytes <= CACHED;
     if (cached && rows_aligned(v, it, Y, itemsize, 4)) return;
     if (cached) {
