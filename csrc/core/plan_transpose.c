@@ -181,6 +181,8 @@ static bool choose_small_tile(const smk_variant *variant, const view *v, const b
     if (elements > small_limits[kind].tile1024 || tiles > small_limits[kind].tiles) return false;
     args->log_rows = log_rows;
     args->log_cols = log_cols;
+    args->reciprocal =
+        rows > tile_rows ? (uint32_t)((INT64_C(1) << 32) / ceil_div(rows, tile_rows) + 1) : 0;
     *out = (choice){few ? variant->transpose_kernels.tile256 : variant->transpose_kernels.tile1024,
                     tile_rows, tile_cols,
                     tile_rows * SMALL_TILE_PITCH(itemsize, log_rows, log_cols) * itemsize,

@@ -3,7 +3,8 @@
  *     2^log_rows x 2^log_cols elements of x: a square, or all of a short side and more of the other
  *
  * Such a call costs a launch, a round trip to memory, and fetching its instructions, which are few
- * here. Whole sectors do not matter, because the result stays in the L2 cache until it is complete.
+ * here: sizes are below 2^32, and no division is left. Whole sectors do not matter, because the
+ * result stays in the L2 cache until it is complete.
  * Banks: a row has 32 / rows elements more, so that lanes reading columns reach all banks.
  */
 #ifndef SMK_TRANSPOSE_SMALL_TILES_CUH
@@ -17,17 +18,17 @@ __device__ __forceinline__ void move_small_tile(const transpose_args &g, ELEMENT
     constexpr unsigned THREADS = SMALL_TILE_THREADS, STEPS = TILE / THREADS;
     const unsigned rows = 1u << g.log_rows, cols = 1u << g.log_cols;
     const unsigned pitch = SMALL_TILE_PITCH(sizeof(ELEMENT), g.log_rows, g.log_cols);
-    const tile_origin tile = block_tile(g.rows, (int)cols, (int)rows);
-    const long long i0 = tile.column, j0 = tile.row;
-    const unsigned last_i = (unsigned)min(g.rows - i0, (long long)rows);
-    const unsigned last_j = (unsigned)min(g.cols - j0, (long long)cols);
+    const unsigned across = ((unsigned)g.rows + rows - 1) >> g.log_rows;
+    const unsigned down = g.reciprocal ? __umulhi(blockIdx.x, g.reciprocal) : blockIdx.x;
+    const unsigned i0 = (blockIdx.x - down * across) << g.log_rows, j0 = down << g.log_cols;
+    const unsigned left_i = (unsigned)g.rows - i0, left_j = (unsigned)g.cols - j0;
 
     const ELEMENT *from = g.x + blockIdx.z * g.batch_x + i0 * g.ldx + j0;
     ELEMENT some[STEPS];
 #pragma unroll
     for (unsigned s = 0; s < STEPS; s++) {
         const unsigned e = threadIdx.x + s * THREADS, i = e >> g.log_cols, j = e & (cols - 1);
-        if (i < last_i && j < last_j) some[s] = load(from + i * g.ldx + j);
+        if (i < left_i && j < left_j) some[s] = load(from + i * g.ldx + j);
     }
 #pragma unroll
     for (unsigned s = 0; s < STEPS; s++) {
@@ -39,7 +40,7 @@ __device__ __forceinline__ void move_small_tile(const transpose_args &g, ELEMENT
 #pragma unroll
     for (unsigned s = 0; s < STEPS; s++) {
         const unsigned e = threadIdx.x + s * THREADS, i = e & (rows - 1), j = e >> g.log_rows;
-        if (i < last_i && j < last_j) to[j * g.ldy + i] = cell[i * pitch + j];
+        if (i < left_i && j < left_j) to[j * g.ldy + i] = cell[i * pitch + j];
     }
 }
 
