@@ -13,9 +13,9 @@
 #include "transpose_loads.cuh"
 #include "transpose_tiles.h"
 
-template <int TILE>
+template <unsigned TILE, unsigned THREADS>
 __device__ __forceinline__ void move_small_tile(const transpose_args &g, ELEMENT *cell) {
-    constexpr unsigned THREADS = SMALL_TILE_THREADS, STEPS = TILE / THREADS;
+    constexpr unsigned STEPS = TILE / THREADS;
     const unsigned rows = 1u << g.log_rows, cols = 1u << g.log_cols;
     const unsigned pitch = SMALL_TILE_PITCH(sizeof(ELEMENT), g.log_rows, g.log_cols);
     const unsigned across = ((unsigned)g.rows + rows - 1) >> g.log_rows;
@@ -44,16 +44,16 @@ __device__ __forceinline__ void move_small_tile(const transpose_args &g, ELEMENT
     }
 }
 
-extern "C" __global__ void __launch_bounds__(SMALL_TILE_THREADS)
-    transpose_sector_aligned_tile1024(const __grid_constant__ transpose_args g) {
-    extern __shared__ uint4 dynamic[];
-    move_small_tile<1024>(g, reinterpret_cast<ELEMENT *>(dynamic));
-}
+#define SMALL_TILE(name, tile, threads)                                                            \
+    extern "C" __global__ void __launch_bounds__(threads)                                          \
+        name(const __grid_constant__ transpose_args g) {                                           \
+        extern __shared__ uint4 dynamic[];                                                         \
+        move_small_tile<tile, threads>(g, reinterpret_cast<ELEMENT *>(dynamic));                   \
+    }
 
-extern "C" __global__ void __launch_bounds__(SMALL_TILE_THREADS)
-    transpose_sector_aligned_tile256(const __grid_constant__ transpose_args g) {
-    extern __shared__ uint4 dynamic[];
-    move_small_tile<256>(g, reinterpret_cast<ELEMENT *>(dynamic));
-}
+/* 2, 4 and 8 elements per thread. */
+SMALL_TILE(transpose_sector_aligned_tile_by2, 1 << SMALL_LOG_BY2, SMALL_THREADS_BY2)
+SMALL_TILE(transpose_sector_aligned_tile_by4, 1 << SMALL_LOG_BY4, SMALL_THREADS_BY4)
+SMALL_TILE(transpose_sector_aligned_tile_by8, 1 << SMALL_LOG_BY8, SMALL_THREADS_BY8)
 
 #endif
