@@ -91,7 +91,9 @@ typedef struct smk_transpose_kernels {
     const char *copy;                     /* x and y are contiguous in the same dimension */
     const char *in_place, *in_place_vectors;
     const char *aligned;                 /* all rows of y begin at a sector */
-    const char *large, *tile32, *tile16; /* by tile size: 64 or 96, 32, 16 */
+    const char *large;                   /* tiles of 64 or 96 rows and columns */
+    const char *tile_by2, *tile_by4;     /* small tiles of any sides, by elements per thread */
+    const char *tile_by8;
     const char *vectors, *vectors_small; /* rows of whole, aligned 16-byte vectors */
     bool boxes;                          /* the variant's kernel reads x by TMA */
 } smk_transpose_kernels;
