@@ -78,10 +78,10 @@ def gemm(
     variant : str
         A row of variants('gemm'); 'auto' selects one by device, dtype, sizes and accuracy.
     accuracy : {'float32', 'norm', 'tf32'}
-        Which float32 variants 'auto' may select. 'float32': every element is as accurate as
-        with fp32 sums. 'norm': the result's norm is that accurate; in rows of a and columns of
-        b that span more than a factor of 2**17, small elements may lose bits. 'tf32': operands
-        are rounded to 11 bits.
+        Which variants 'auto' may select for float32 and float64. 'float32': every element is as
+        accurate as with sums of the dtype. 'norm': the result's norm is that accurate; in rows
+        of a and columns of b that span more than a factor of 2**17, small elements may lose
+        bits. 'tf32': operands of float32 are rounded to 11 bits.
     out : ndarray or device array, optional
         Has the result's shape, and its dtype or, for an ndarray, one that it casts to, as in
         numpy.matmul ('same_kind'). May overlap a and b. It stays unchanged if an argument is

@@ -26,6 +26,11 @@ static bool can_run(const smk_variant *variant, const smk_query *q) {
 
 enum { STEP_BYTES = 128 /* bytes of K per step, in kernels with split-K */ };
 
+/* Residues per element, each of a product of its own; 0: the variant multiplies the elements. */
+static int64_t residues_of(const smk_timing *t) {
+    return t->variant->ozaki.pack ? t->values[smk_variant_param(t->variant, "moduli")] : 0;
+}
+
 /* How the plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
     double tiles; /* of C, times the batch */
@@ -51,6 +56,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
                          (double)q->batch,
                 .size = (double)(tile[0] * tile[1]) / declared,
                 .split = 1};
+    if (residues_of(t)) c.tiles *= (double)residues_of(t);
     const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
     if (!t->variant->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
@@ -67,15 +73,21 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
 /* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. wgmma reads
  * only K-major 32-bit operands from shared memory. */
 static bool packs(const smk_timing *t, const smk_query *q) {
+    const smk_variant *variant = t->variant;
     const bool readable = q->aligned && (t->dtype->itemsize != 4 || q->k_major[0]);
-    return t->variant->wgmma.terms > 1 || (t->variant->wgmma.terms && !readable);
+    return variant->ozaki.pack || variant->wgmma.terms > 1 || (variant->wgmma.terms && !readable);
 }
 
 /* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
- * the packed copy. With two terms, a first pass over B finds its largest elements. */
+ * the packed copy. With two terms, a first pass over B finds its largest elements; with residues,
+ * one over both finds their scales. */
 static void bytes_per_element(const smk_timing *t, const smk_query *q, double out[2]) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const double itemsize = t->dtype->itemsize;
+    if (residues_of(t)) {
+        out[0] = out[1] = 2 * (itemsize + (double)residues_of(t));
+        return;
+    }
     const double term = (double)smk_tensor_type_bytes(kind->operand);
     out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0);
     out[1] = itemsize + (kind->terms > 1 ? itemsize : 0) +
@@ -90,7 +102,8 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     const double range = k / c.split / 1024;
     double each[2];
     bytes_per_element(t, q, each);
-    double bytes = m * k * each[0] + k * n * each[1] + m * n * t->dtype->itemsize;
+    const double of_result = (double)(t->dtype->itemsize + 2 * residues_of(t));
+    double bytes = m * k * each[0] + k * n * each[1] + m * n * of_result;
     if (c.split > 1) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
     out[SMK_TERM_CALL] = 1;
     out[SMK_TERM_PARTS] = c.split > 1;

@@ -66,7 +66,7 @@ def choices(
         C is m x n, and its sums have k terms.
     dtype : "float32", "float64", "float16" or "bfloat16"
     accuracy : "float32", "norm" or "tf32"
-        The accuracy required of a float32 product; see smemkern.gemm.
+        The accuracy required of a float32 or float64 product; see smemkern.gemm.
     batch : int
         The number of products.
     layout : "NN", "NT", "TN" or "TT"
