@@ -128,7 +128,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     const long long rows = g.M - first_row - row, columns = g.N - first_column - column;
     store({g.C + blockIdx.z * g.batch_c + (first_row + row) * g.ldc + first_column + column, g.ldc,
            (int)min(rows, 16ll), (int)min(columns, (long long)WARP_N)},
-          a_panel + warp * (16 * WARP_N * BYTES), sum, (part_sum)g.alpha, (part_sum)g.beta);
+          a_panel + warp * (16 * PITCH), sum, (part_sum)g.alpha, (part_sum)g.beta);
 }
 
 constexpr int SUMS = N_TILES * 4 * sizeof(part_sum) / 4;
