@@ -6,7 +6,8 @@
  * elements. 16-bit rows are stored by words, which in rows at odd addresses begin with their second
  * element. With beta, sums are not rounded before C is added: stored by elements from registers.
  * Banks: rows of the tile are 16 bytes longer than they have elements (fp64: 64), so that the 8 rows
- * (fp64: 2) that lanes write together lie in different banks.
+ * (fp64: 2) that lanes write together lie in different banks. Rows shorter than 128 bytes have their
+ * groups of 8 columns swapped instead, because a request then reads several.
  */
 #ifndef SMK_SMALL_K_MMA_CUH
 #define SMK_SMALL_K_MMA_CUH
@@ -28,7 +29,12 @@ typedef struct warp_result {
 } warp_result;
 
 /* A warp's tile in shared memory: rows of PITCH bytes. */
-constexpr int PITCH = WARP_N * BYTES + (BYTES == 8 ? 64 : 16);
+constexpr bool PADDED = WARP_N * BYTES >= 128;
+constexpr int PITCH = WARP_N * BYTES + (!PADDED ? 0 : BYTES == 8 ? 64 : 16);
+
+__device__ __forceinline__ unsigned place_of(int row, int column) {
+    return row * PITCH + (PADDED ? column : column ^ row % (WARP_N / 8) * 8) * BYTES;
+}
 
 template <typename T>
 __device__ __forceinline__ void put_pair(unsigned to, float x, float y, T type) {
@@ -44,7 +50,7 @@ __device__ __forceinline__ void put_tile(unsigned tile, const warp_sums &sum, pa
     for (int n = 0; n < N_TILES; n++) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            put_pair(tile + (lane / 4 + 8 * h) * PITCH + (8 * n + lane % 4 * 2) * BYTES,
+            put_pair(tile + place_of(lane / 4 + 8 * h, 8 * n + lane % 4 * 2),
                      alpha * sum[0][n][2 * h], alpha * sum[0][n][2 * h + 1], REAL());
         }
     }
@@ -84,28 +90,26 @@ template <int WIDE> struct lanes_of {
 /* C's rows begin on 16-byte boundaries. */
 __device__ __forceinline__ void store_vectors(const warp_result &to, unsigned tile) {
     const lanes_of<VECTOR> lanes;
-    unsigned from = tile + lanes.row * PITCH + lanes.column * BYTES;
     REAL *c = to.C + lanes.row * to.pitch + lanes.column;
     const long long next = lanes.DOWN * to.pitch;
 #pragma unroll 4
     for (int row = lanes.row; row < min(to.rows, 16); row += lanes.DOWN) {
 #pragma unroll
         for (int part = 0; part < lanes.PARTS; part++) {
-            const int exist = to.columns - lanes.column - part * lanes.SPAN;
+            const int column = lanes.column + part * lanes.SPAN, exist = to.columns - column;
             if (exist >= VECTOR) {
                 uint4 v;
-                get(v, from + part * lanes.SPAN * BYTES);
+                get(v, tile + place_of(row, column));
                 store_bits(c + part * lanes.SPAN, v);
             } else {
 #pragma unroll 1
                 for (int j = 0; j < exist; j++) {
                     element_bits x;
-                    get(x, from + (part * lanes.SPAN + j) * BYTES);
+                    get(x, tile + place_of(row, column + j));
                     reinterpret_cast<element_bits *>(c + part * lanes.SPAN)[j] = x;
                 }
             }
         }
-        from += lanes.DOWN * PITCH;
         c += next;
     }
 }
@@ -114,7 +118,6 @@ __device__ __forceinline__ void store_vectors(const warp_result &to, unsigned ti
 __device__ __forceinline__ void store_elements(const warp_result &to, unsigned tile,
                                                unsigned short) {
     const lanes_of<2> lanes;
-    unsigned from = tile + lanes.row * PITCH + lanes.column * BYTES;
     unsigned short *c =
         reinterpret_cast<unsigned short *>(to.C + lanes.row * to.pitch + lanes.column);
     const long long next = lanes.DOWN * to.pitch;
@@ -126,37 +129,35 @@ __device__ __forceinline__ void store_elements(const warp_result &to, unsigned t
         for (int part = 0; part < lanes.PARTS; part++) {
             const int at = part * lanes.SPAN + odd;
             const int exist = min(to.columns, WARP_N) - lanes.column - at;
-            if (exist >= 1) get(x, from + at * BYTES);
+            if (exist >= 1) get(x, tile + place_of(row, lanes.column + at));
             if (exist >= 2) {
-                get(y, from + at * BYTES + BYTES);
+                get(y, tile + place_of(row, lanes.column + at + 1));
                 *reinterpret_cast<unsigned *>(c + at) = x | (unsigned)y << 16;
             }
             if (exist == 1) c[at] = x;
         }
         if (odd && lanes.column == 0 && to.columns > 0) {
-            get(x, from);
+            get(x, tile + place_of(row, 0));
             c[0] = x;
         }
-        from += lanes.DOWN * PITCH;
         c += next;
     }
 }
 
 __device__ __forceinline__ void store_elements(const warp_result &to, unsigned tile, double) {
     const lanes_of<1> lanes;
-    unsigned from = tile + lanes.row * PITCH + lanes.column * BYTES;
     double *c = reinterpret_cast<double *>(to.C + lanes.row * to.pitch + lanes.column);
     const long long next = lanes.DOWN * to.pitch;
 #pragma unroll 4
     for (int row = lanes.row; row < min(to.rows, 16); row += lanes.DOWN) {
 #pragma unroll
         for (int part = 0; part < lanes.PARTS; part++) {
+            const int column = lanes.column + part * lanes.SPAN;
             double x;
-            if (lanes.column + part * lanes.SPAN >= to.columns) continue;
-            get(x, from + part * lanes.SPAN * BYTES);
+            if (column >= to.columns) continue;
+            get(x, tile + place_of(row, column));
             c[part * lanes.SPAN] = x;
         }
-        from += lanes.DOWN * PITCH;
         c += next;
     }
 }
