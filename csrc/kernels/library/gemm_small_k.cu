@@ -15,6 +15,8 @@
  * 16 words of B per lane, 1 each: 48 per 256 FFMAs of a warp; four warps take 256 clocks: 3/4.
  * Instructions for 64 x 128 outputs, K <= 4: some 850 per warp: 256 FFMAs, 64 stores at 4 each.
  * Banks: sliced_k_copies.cuh; adjacent lanes have adjacent columns of B.
+ * 16 bits and fp64: MMAs, 16 rows per warp. Their sums are not along rows, so a warp passes them
+ * through shared memory of its own: panel_mma.cuh, small_k_mma.cuh.
  * Differs from sliced_k by lanes along rows of C, and by sums that are not combined across warps.
  */
 #define FFMA_OF(type) FFMA_OF_##type
