@@ -16,7 +16,7 @@
  * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of a slab.
  * Rows on 16-byte boundaries are copied by vectors, others by 8 bytes (fp64) or 4. 16-bit rows at
  * odd addresses have no asynchronous copy: two elements per lane go through registers, and the loads
- * of BATCH pairs are in flight at once.
+ * of BATCH pairs, which the including file defines, are in flight at once.
  */
 #ifndef SMK_PANEL_MMA_CUH
 #define SMK_PANEL_MMA_CUH
@@ -27,7 +27,6 @@
 enum order { ALONG, ACROSS };
 constexpr int BYTES = sizeof(REAL), VECTOR = 16 / BYTES;       /* elements */
 constexpr int CHUNK = 128 / BYTES, SLAB = BYTES == 2 ? 16 : 8; /* of K */
-constexpr int BATCH = 8;
 
 /* A block's lines of an operand, from the block's first k on. */
 typedef struct operand_lines {

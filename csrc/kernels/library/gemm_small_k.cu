@@ -134,7 +134,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 }
 
 constexpr int SUMS = N_TILES * 4 * sizeof(part_sum) / 4;
-constexpr int REGISTERS = SUMS <= 16 ? 96 : SUMS <= 64 ? 128 : 232;
+constexpr int REGISTERS = SUMS <= 32 ? 80 : SUMS <= 64 ? 128 : 232;
 #endif
 
 /* Registers per thread at most, and with them the resident blocks per multiprocessor. */
