@@ -104,7 +104,7 @@ template <order ORDER, int LINES, int THREADS, int WIDE> struct pieces_of {
         written = min((here + SLAB - 1) / SLAB * SLAB, CHUNK);
         constexpr unsigned FULL = LANES > THREADS ? THREADS : LANES;
         unsigned lanes = FULL;
-        if (ORDER == ALONG) lanes = 1u << 32 - __clz(written / WIDE - 1);
+        if (ORDER == ALONG) lanes = 1u << 32 - __clz(max(written / WIDE - 1, 1));
         const unsigned shift = 31 - __clz(lanes);
         column = (thread & lanes - 1) * WIDE;
         down = thread >> shift;
@@ -138,10 +138,9 @@ template <order ORDER, int LINES, int THREADS, int WIDE>
 __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_lines &own, int k) {
     pieces_of<ORDER, LINES, THREADS, WIDE> pieces(own, to, k);
 #pragma unroll 1
-    for (; pieces.here > 0; pieces.next_chunk()) {
-        if (!pieces.inside()) continue;
+    for (;; pieces.next_chunk()) {
 #pragma unroll
-        for (int part = 0; part < pieces.PER_ROW; part++) {
+        for (int part = 0; part < pieces.PER_ROW && pieces.inside(); part++) {
             const int size = max(0, min(pieces.exist(part) * BYTES, WIDE * BYTES));
             const REAL *from = pieces.from(part);
 #pragma unroll 1
@@ -151,6 +150,7 @@ __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_line
                 from += pieces.next_row;
             }
         }
+        if (pieces.here <= CHUNK) return;
     }
 }
 
@@ -196,7 +196,7 @@ __device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const o
     pieces_of<OF_B, LINES_B, THREADS, 2> b(B, b_to, b_k);
     constexpr int PARTS = a.PER_ROW > b.PER_ROW ? a.PER_ROW : b.PER_ROW;
 #pragma unroll 1
-    for (; a.here > 0 || b.here > 0; a.next_chunk(), b.next_chunk()) {
+    for (;; a.next_chunk(), b.next_chunk()) {
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const int a_rows = a.here > 0 && part < a.PER_ROW ? a.rows() : 0;
@@ -212,6 +212,7 @@ __device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const o
                 if (b_rows > 0) of_b.store(b, part, first);
             }
         }
+        if (a.here <= CHUNK && b.here <= CHUNK) return;
     }
 }
 
