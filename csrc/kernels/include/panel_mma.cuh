@@ -16,7 +16,7 @@
  * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of a slab.
  * Rows on 16-byte boundaries are copied by vectors, others by 8 bytes (fp64) or 4. 16-bit rows at
  * odd addresses have no asynchronous copy: two elements per lane go through registers, and the loads
- * of BATCH pairs are in flight at once.
+ * of BATCH pairs, which the including file defines, are in flight at once.
  */
 #ifndef SMK_PANEL_MMA_CUH
 #define SMK_PANEL_MMA_CUH
@@ -27,7 +27,6 @@
 enum order { ALONG, ACROSS };
 constexpr int BYTES = sizeof(REAL), VECTOR = 16 / BYTES;       /* elements */
 constexpr int CHUNK = 128 / BYTES, SLAB = BYTES == 2 ? 16 : 8; /* of K */
-constexpr int BATCH = 8;
 
 /* A block's lines of an operand, from the block's first k on. */
 typedef struct operand_lines {
@@ -105,7 +104,7 @@ template <order ORDER, int LINES, int THREADS, int WIDE> struct pieces_of {
         written = min((here + SLAB - 1) / SLAB * SLAB, CHUNK);
         constexpr unsigned FULL = LANES > THREADS ? THREADS : LANES;
         unsigned lanes = FULL;
-        if (ORDER == ALONG) lanes = 1u << 32 - __clz(written / WIDE - 1);
+        if (ORDER == ALONG) lanes = 1u << 32 - __clz(max(written / WIDE - 1, 1));
         const unsigned shift = 31 - __clz(lanes);
         column = (thread & lanes - 1) * WIDE;
         down = thread >> shift;
@@ -139,10 +138,9 @@ template <order ORDER, int LINES, int THREADS, int WIDE>
 __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_lines &own, int k) {
     pieces_of<ORDER, LINES, THREADS, WIDE> pieces(own, to, k);
 #pragma unroll 1
-    for (; pieces.here > 0; pieces.next_chunk()) {
-        if (!pieces.inside()) continue;
+    for (;; pieces.next_chunk()) {
 #pragma unroll
-        for (int part = 0; part < pieces.PER_ROW; part++) {
+        for (int part = 0; part < pieces.PER_ROW && pieces.inside(); part++) {
             const int size = max(0, min(pieces.exist(part) * BYTES, WIDE * BYTES));
             const REAL *from = pieces.from(part);
 #pragma unroll 1
@@ -152,6 +150,7 @@ __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_line
                 from += pieces.next_row;
             }
         }
+        if (pieces.here <= CHUNK) return;
     }
 }
 
@@ -197,7 +196,7 @@ __device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const o
     pieces_of<OF_B, LINES_B, THREADS, 2> b(B, b_to, b_k);
     constexpr int PARTS = a.PER_ROW > b.PER_ROW ? a.PER_ROW : b.PER_ROW;
 #pragma unroll 1
-    for (; a.here > 0 || b.here > 0; a.next_chunk(), b.next_chunk()) {
+    for (;; a.next_chunk(), b.next_chunk()) {
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const int a_rows = a.here > 0 && part < a.PER_ROW ? a.rows() : 0;
@@ -213,6 +212,7 @@ __device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const o
                 if (b_rows > 0) of_b.store(b, part, first);
             }
         }
+        if (a.here <= CHUNK && b.here <= CHUNK) return;
     }
 }
 

@@ -5,11 +5,14 @@
  * its lanes along rows: 16 bytes per lane where C's rows begin on 16-byte boundaries, else fp64 by
  * elements. 16-bit rows are stored by words, which in rows at odd addresses begin with their second
  * element. With beta, sums are not rounded before C is added: stored by elements from registers.
- * Banks: row r of the tile has groups of 8 columns at group ^ r % 8 (fp64: r % 2).
+ * Banks: rows of the tile are 16 bytes longer than they have elements (fp64: 64), so that the 8 rows
+ * (fp64: 2) that lanes write together lie in different banks. Rows shorter than 128 bytes have their
+ * groups of 8 columns swapped instead, because a request then reads several.
  */
 #ifndef SMK_SMALL_K_MMA_CUH
 #define SMK_SMALL_K_MMA_CUH
 
+constexpr int BATCH = 4; /* loads of 16-bit pairs in flight, per thread and operand */
 #include "panel_mma.cuh"
 
 constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
@@ -26,11 +29,12 @@ typedef struct warp_result {
     int rows, columns;
 } warp_result;
 
-/* Offset in the warp's 16 x WARP_N elements. */
+/* A warp's tile in shared memory: rows of PITCH bytes. */
+constexpr bool PADDED = WARP_N * BYTES >= 128;
+constexpr int PITCH = WARP_N * BYTES + (!PADDED ? 0 : BYTES == 8 ? 64 : 16);
+
 __device__ __forceinline__ unsigned place_of(int row, int column) {
-    constexpr int GROUPS = WARP_N / 8, SPREAD = BYTES == 8 ? 2 : 8;
-    const int group = row % (SPREAD < GROUPS ? SPREAD : GROUPS);
-    return (row * WARP_N + (column ^ group * 8)) * BYTES;
+    return row * PITCH + (PADDED ? column : column ^ row % (WARP_N / 8) * 8) * BYTES;
 }
 
 template <typename T>
@@ -74,66 +78,88 @@ template <> struct bits_of<2> {
 };
 typedef bits_of<BYTES>::type element_bits;
 
+/* Lanes along the rows of the tile, WIDE elements each: LANES of them per row, DOWN rows at once,
+ * PARTS of a row one after the other. */
+template <int WIDE> struct lanes_of {
+    static constexpr int IN_ROW = WARP_N / WIDE, LANES = IN_ROW < 32 ? IN_ROW : 32;
+    static constexpr int DOWN = 32 / LANES, PARTS = IN_ROW / LANES, SPAN = LANES * WIDE;
+    int row, column;
+    __device__ __forceinline__ lanes_of()
+        : row(threadIdx.x % 32 / LANES), column(threadIdx.x % LANES * WIDE) {}
+};
+
 /* C's rows begin on 16-byte boundaries. */
 __device__ __forceinline__ void store_vectors(const warp_result &to, unsigned tile) {
-    constexpr int LANES = WARP_N / VECTOR;
+    const lanes_of<VECTOR> lanes;
+    REAL *c = to.C + lanes.row * to.pitch + lanes.column;
+    const long long next = lanes.DOWN * to.pitch;
 #pragma unroll 4
-    for (int first = 0; first < 16 * LANES; first += 32) {
-        const unsigned i = first + threadIdx.x % 32;
-        const int row = i / LANES, column = i % LANES * VECTOR;
-        if (row >= to.rows || column >= to.columns) continue;
-        REAL *c = to.C + row * to.pitch + column;
-        if (column + VECTOR <= to.columns) {
-            uint4 v;
-            get(v, tile + place_of(row, column));
-            store_bits(c, v);
-        } else {
-            for (int j = 0; column + j < to.columns; j++) {
-                element_bits x;
-                get(x, tile + place_of(row, column + j));
-                reinterpret_cast<element_bits *>(c)[j] = x;
+    for (int row = lanes.row; row < min(to.rows, 16); row += lanes.DOWN) {
+#pragma unroll
+        for (int part = 0; part < lanes.PARTS; part++) {
+            const int column = lanes.column + part * lanes.SPAN, exist = to.columns - column;
+            if (exist >= VECTOR) {
+                uint4 v;
+                get(v, tile + place_of(row, column));
+                store_bits(c + part * lanes.SPAN, v);
+            } else {
+#pragma unroll 1
+                for (int j = 0; j < exist; j++) {
+                    element_bits x;
+                    get(x, tile + place_of(row, column + j));
+                    reinterpret_cast<element_bits *>(c + part * lanes.SPAN)[j] = x;
+                }
             }
         }
+        c += next;
     }
 }
 
-/* 16 bits: words; a row at an odd address begins and ends with a single element. */
+/* 16 bits: words; a row at an odd address begins with a single element, and may end with one. */
 __device__ __forceinline__ void store_elements(const warp_result &to, unsigned tile,
                                                unsigned short) {
-    constexpr int LANES = WARP_N / 2;
+    const lanes_of<2> lanes;
+    unsigned short *c =
+        reinterpret_cast<unsigned short *>(to.C + lanes.row * to.pitch + lanes.column);
+    const long long next = lanes.DOWN * to.pitch;
 #pragma unroll 4
-    for (int first = 0; first < 16 * LANES; first += 32) {
-        const unsigned i = first + threadIdx.x % 32;
-        const int row = i / LANES;
-        if (row >= to.rows) continue;
-        unsigned short *c = reinterpret_cast<unsigned short *>(to.C + row * to.pitch);
-        const int odd = (unsigned long long)c / 2 % 2;
-        const int column = i % LANES * 2 + odd, end = min(to.columns, WARP_N);
+    for (int row = lanes.row; row < min(to.rows, 16); row += lanes.DOWN) {
+        const int odd = (unsigned)(unsigned long long)c / 2 % 2;
         unsigned short x, y;
-        if (odd && column == 1 && end > 0) {
+#pragma unroll
+        for (int part = 0; part < lanes.PARTS; part++) {
+            const int at = part * lanes.SPAN + odd;
+            const int exist = min(to.columns, WARP_N) - lanes.column - at;
+            if (exist >= 1) get(x, tile + place_of(row, lanes.column + at));
+            if (exist >= 2) {
+                get(y, tile + place_of(row, lanes.column + at + 1));
+                *reinterpret_cast<unsigned *>(c + at) = x | (unsigned)y << 16;
+            }
+            if (exist == 1) c[at] = x;
+        }
+        if (odd && lanes.column == 0 && to.columns > 0) {
             get(x, tile + place_of(row, 0));
             c[0] = x;
         }
-        if (column >= end) continue;
-        get(x, tile + place_of(row, column));
-        if (column + 1 < end) {
-            get(y, tile + place_of(row, column + 1));
-            *reinterpret_cast<unsigned *>(c + column) = x | (unsigned)y << 16;
-        } else {
-            c[column] = x;
-        }
+        c += next;
     }
 }
 
 __device__ __forceinline__ void store_elements(const warp_result &to, unsigned tile, double) {
+    const lanes_of<1> lanes;
+    double *c = reinterpret_cast<double *>(to.C + lanes.row * to.pitch + lanes.column);
+    const long long next = lanes.DOWN * to.pitch;
 #pragma unroll 4
-    for (int first = 0; first < 16 * WARP_N; first += 32) {
-        const unsigned i = first + threadIdx.x % 32;
-        const int row = i / WARP_N, column = i % WARP_N;
-        if (row >= to.rows || column >= to.columns) continue;
-        double x;
-        get(x, tile + place_of(row, column));
-        reinterpret_cast<double *>(to.C)[row * to.pitch + column] = x;
+    for (int row = lanes.row; row < min(to.rows, 16); row += lanes.DOWN) {
+#pragma unroll
+        for (int part = 0; part < lanes.PARTS; part++) {
+            const int column = lanes.column + part * lanes.SPAN;
+            double x;
+            if (column >= to.columns) continue;
+            get(x, tile + place_of(row, column));
+            c[part * lanes.SPAN] = x;
+        }
+        c += next;
     }
 }
 

@@ -21,6 +21,9 @@
  * C is stored through shared memory, so that a request's lanes lie along a row: sliced_k_sums.cuh.
  * Banks: sliced_k_copies.cuh. Of 8 lanes, 0, 1, 4, 5 have one row, 2, 3, 6, 7 another. Lanes l and
  * l^1 share a row, l and l^2 a column, so loads of both operands merge: 2 wavefronts per request.
+ * 16 bits and fp64: the same tiles and slices, multiplied by MMAs, which take a tenth of the
+ * instructions. The panel has the matrix's type, and all of it is waited for at once, because an MMA
+ * leaves little to hide a second wait behind: panel_mma.cuh, sliced_k_mma.cuh.
  * Differs from pipelined by having no ring, and by warps that split K.
  */
 #define FFMA_OF(type) FFMA_OF_##type

@@ -15,6 +15,8 @@
  * 16 words of B per lane, 1 each: 48 per 256 FFMAs of a warp; four warps take 256 clocks: 3/4.
  * Instructions for 64 x 128 outputs, K <= 4: some 850 per warp: 256 FFMAs, 64 stores at 4 each.
  * Banks: sliced_k_copies.cuh; adjacent lanes have adjacent columns of B.
+ * 16 bits and fp64: MMAs, 16 rows per warp. Their sums are not along rows, so a warp passes them
+ * through shared memory of its own: panel_mma.cuh, small_k_mma.cuh.
  * Differs from sliced_k by lanes along rows of C, and by sums that are not combined across warps.
  */
 #define FFMA_OF(type) FFMA_OF_##type
@@ -128,11 +130,11 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     const long long rows = g.M - first_row - row, columns = g.N - first_column - column;
     store({g.C + blockIdx.z * g.batch_c + (first_row + row) * g.ldc + first_column + column, g.ldc,
            (int)min(rows, 16ll), (int)min(columns, (long long)WARP_N)},
-          a_panel + warp * (16 * WARP_N * BYTES), sum, (part_sum)g.alpha, (part_sum)g.beta);
+          a_panel + warp * (16 * PITCH), sum, (part_sum)g.alpha, (part_sum)g.beta);
 }
 
 constexpr int SUMS = N_TILES * 4 * sizeof(part_sum) / 4;
-constexpr int REGISTERS = SUMS <= 16 ? 96 : SUMS <= 64 ? 128 : 232;
+constexpr int REGISTERS = SUMS <= 32 ? 80 : SUMS <= 64 ? 128 : 232;
 #endif
 
 /* Registers per thread at most, and with them the resident blocks per multiprocessor. */
