@@ -110,8 +110,10 @@ CHOSEN += [((1052, 2003), "_aligned", 0)]
 def test_kernel_by_shape(bits, shape, ending, lead, rng):
     a = random_bits(rng, shape, WIDTHS[bits])
     [launch] = smemkern._core.plan("transpose", (a,), {"variant": "sector_aligned"})["launches"]
-    if a.size > 2**21 and a.itemsize > 2:
-        ending, lead = "_vectors" if bits == "b128" else "_aligned", 0
+    if a.nbytes > 24 << 20:
+        ending, lead = ("sector_aligned", 32) if len(a) % 2 else ("_vectors", 0)
+    elif a.itemsize > 2 and lead:
+        ending, lead = "_aligned", 0
     assert launch["entry"].endswith(ending)
     assert launch["args"]["lead"] == lead // a.itemsize
     result = smemkern.transpose(a, variant="sector_aligned", device="emu")
