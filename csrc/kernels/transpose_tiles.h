@@ -25,10 +25,12 @@ enum {
     SMALL_THREADS_BY8 = 128,
     SMALL_THREADS_WORDS = 256
 };
-#define SMALL_TILE_GAP(itemsize) ((itemsize) < 4 ? 4 / (itemsize) : 1)
+#define SMALL_TILE_MIN_GAP(itemsize)       ((itemsize) < 4 ? 4 / (itemsize) : 1)
+#define SMALL_TILE_GAP(itemsize, log_rows) (((itemsize) <= 4 ? 32 : 128 / (itemsize)) >> (log_rows))
 #define SMALL_TILE_PITCH(itemsize, log_rows, log_cols)                                             \
-    ((1 << (log_cols)) + (32 >> (log_rows) > SMALL_TILE_GAP(itemsize) ? 32 >> (log_rows)           \
-                                                                      : SMALL_TILE_GAP(itemsize)))
+    ((1 << (log_cols)) + (SMALL_TILE_GAP(itemsize, log_rows) > SMALL_TILE_MIN_GAP(itemsize)        \
+                              ? SMALL_TILE_GAP(itemsize, log_rows)                                 \
+                              : SMALL_TILE_MIN_GAP(itemsize)))
 
 /* Whether the kernel can read two strips of x alternately (transpose_order.cuh). */
 #define HAS_PAIRS(itemsize) ((itemsize) >= 4)
