@@ -89,6 +89,43 @@ def test_rows_that_crowd_the_memory(bits, rows, cols, ending, device, rng):
     assert_same_bits(smemkern.transpose(a, variant="sector_aligned", device=device), a.T)
 
 
+# Tiles whose sides follow the matrix; tiles of a cached y, which begin at a word or anywhere.
+CHOSEN = [((3, 1551), "_tile_by2", 0), ((6015, 6), "_tile_by2", 0), ((2, 17, 1001), "_tile_by2", 0)]
+CHOSEN += [
+    ((5777, 16), "_tile_by4", 0),
+    ((313, 517), "_tile_by4", 0),
+    ((3, 8, 4097), "_tile_by4", 0),
+]
+CHOSEN += [
+    ((10, 34619), "_tile_by8", 0),
+    ((60001, 5), "_tile_by8", 0),
+    ((1021, 523), "_tile_by8", 0),
+]
+CHOSEN += [
+    ((5000, 4, 3), "_small", 0),
+    ((5776, 16), "_tile_words", 0),
+    ((4, 364, 132), "_tile_words", 0),
+    ((1049, 2003), "sector_aligned", 4),
+]
+CHOSEN += [((1052, 2003), "_aligned", 0)]
+
+
+@pytest.mark.parametrize(("shape", "ending", "lead"), CHOSEN)
+@pytest.mark.parametrize("bits", ["b8", "b16", "b32", "b64", "b128"])
+def test_kernel_by_shape(bits, shape, ending, lead, rng):
+    a = random_bits(rng, shape, WIDTHS[bits])
+    [launch] = smemkern._core.plan("transpose", (a,), {"variant": "sector_aligned"})["launches"]
+    if a.nbytes > 24 << 20:
+        ending, lead = ("sector_aligned", 32) if len(a) % 2 else ("_vectors", 0)
+    elif a.itemsize > 2:
+        ending = {"_tile_words": "_tile_by4"}.get(ending, "_aligned" if lead else ending)
+        lead = 0
+    assert launch["entry"].endswith(ending)
+    assert launch["args"]["lead"] == lead // a.itemsize
+    result = smemkern.transpose(a, variant="sector_aligned", device="emu")
+    assert_same_bits(result, a.swapaxes(-1, -2))
+
+
 @pytest.mark.parametrize(
     "shape", [(3, 50, 60), (5, 64, 4), (2, 3, 4, 5), (300, 3, 3), (2, 60, 1, 55)]
 )

@@ -58,7 +58,7 @@ KINDS = (*order.KINDS, "bounds", "value", "term", "choice")
 # sector_aligned has a way for each kind of edge, each unrolled.
 # Rows of which only the kernels for rows are, beside their order: those for columns differ in which
 # way copies go.
-ROWS_ONLY = ("mma_tf32x3", "mma_fp16", "mma_bf16")
+ROWS_ONLY = ("mma_tf32x3", "mma_tf32", "mma_fp16", "mma_bf16")
 SAMPLED = ("simt", *ROWS_ONLY, *ORDER_ONLY)
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out

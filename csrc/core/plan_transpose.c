@@ -155,52 +155,6 @@ static bool choose_narrow(const smk_variant *variant, const view *v, const batch
     return out->entry;
 }
 
-/* ---- limits fitted to an H100 and an H200 ---- */
-
-enum {
-    CACHED = 24 << 20, /* bytes of y that the L2 cache holds until they are complete */
-    /* Elements of all matrices: up to 2^16 tile_by2, up to 2^18 tile_by4; then tile_by8, unless all
-     * rows are whole vectors, up to 2^20 if a side is short, else up to 2^21. */
-    MAX_BY2 = 1 << 16,
-    MAX_BY4 = 1 << 18,
-    MAX_NARROW = 1 << 20,
-    MAX_UNALIGNED = 1 << 21,
-    MAX_SMALL_TILES = 4096,
-    /* Tiles up to which small tiles of vectors are faster than large ones. */
-    MAX_VECTORS = 1024,
-    MAX_VECTORS_B8 = 1700
-};
-
-/* Small tiles: a square, or all of a short side and more of the other. */
-static bool choose_small_tile(const smk_variant *variant, const view *v, const batch_iterator *it,
-                              int itemsize, int64_t max_elements, transpose_args *args,
-                              choice *out) {
-    const smk_transpose_kernels *kernels = &variant->transpose_kernels;
-    const struct {
-        const char *entry;
-        int log, threads;
-    } tiles[] = {{kernels->tile_by2, SMALL_LOG_BY2, SMALL_THREADS_BY2},
-                 {kernels->tile_by4, SMALL_LOG_BY4, SMALL_THREADS_BY4},
-                 {kernels->tile_by8, SMALL_LOG_BY8, SMALL_THREADS_BY8}};
-    const int64_t rows = v->rows.size, cols = v->cols.size;
-    const double elements = (double)rows * (double)cols * (double)it->total;
-    if (elements > (double)max_elements) return false;
-    const int at = elements <= MAX_BY2 ? 0 : elements <= MAX_BY4 ? 1 : 2, log = tiles[at].log;
-    const int log_cols = log2_up(cols, log - log2_up(rows, log / 2)), log_rows = log - log_cols;
-    const int64_t tile_rows = INT64_C(1) << log_rows;
-    const int64_t tile_cols = INT64_C(1) << log_cols;
-    const int64_t across = ceil_div(rows, tile_rows);
-    if ((double)(across * ceil_div(cols, tile_cols)) * (double)it->total > MAX_SMALL_TILES)
-        return false;
-    args->log_rows = log_rows;
-    args->log_cols = log_cols;
-    args->reciprocal = across > 1 ? (uint32_t)((INT64_C(1) << 32) / across + 1) : 0;
-    *out = (choice){tiles[at].entry, tile_rows, tile_cols,
-                    tile_rows * SMALL_TILE_PITCH(itemsize, log_rows, log_cols) * itemsize,
-                    tiles[at].threads};
-    return true;
-}
-
 /* Whether all rows of an operand begin at multiples of `bytes`. */
 static bool rows_aligned(const view *v, const batch_iterator *it, int operand, int itemsize,
                          int64_t bytes) {
@@ -216,6 +170,66 @@ static bool has_vectors(const view *v, const batch_iterator *it, int itemsize) {
     enum { VECTOR = 16 };
     return v->rows.size * itemsize % VECTOR == 0 && v->cols.size * itemsize % VECTOR == 0 &&
            rows_aligned(v, it, X, itemsize, VECTOR) && rows_aligned(v, it, Y, itemsize, VECTOR);
+}
+
+/* ---- limits fitted to an H100 and an H200 ---- */
+
+enum {
+    CACHED = 24 << 20, /* bytes of y that the L2 cache holds until they are complete */
+    /* Elements of all matrices: up to 2^16 tile_by2, up to 2^18 tile_by4; then tile_by8, unless all
+     * rows are whole vectors, up to 2^20 if a side is short, else up to 2^21. */
+    MAX_BY2 = 1 << 16,
+    MAX_BY4 = 1 << 18,
+    MAX_NARROW = 1 << 20,
+    MAX_UNALIGNED = 1 << 21,
+    MAX_SMALL_TILES = 4096,
+    /* From one to the other, tile_words instead, if elements of 1 and 2 bytes are whole words. */
+    MIN_WORDS = 1 << 16,
+    MAX_WORDS_B8 = 1 << 21,
+    MAX_WORDS_B16 = 1 << 20,
+    /* Tiles up to which small tiles of vectors are faster than large ones. */
+    MAX_VECTORS = 1024,
+    MAX_VECTORS_B8 = 1700
+};
+
+/* Whether all rows of x and y consist of whole, aligned words. */
+static bool has_words(const view *v, const batch_iterator *it, int itemsize) {
+    return v->rows.size * itemsize % 4 == 0 && v->cols.size * itemsize % 4 == 0 &&
+           rows_aligned(v, it, X, itemsize, 4) && rows_aligned(v, it, Y, itemsize, 4);
+}
+
+/* Small tiles: a square, or all of a short side and more of the other. */
+static bool choose_small_tile(const smk_variant *variant, const view *v, const batch_iterator *it,
+                              int itemsize, int64_t max_elements, transpose_args *args,
+                              choice *out) {
+    const smk_transpose_kernels *kernels = &variant->transpose_kernels;
+    const struct {
+        const char *entry;
+        int log, threads;
+    } tiles[] = {{kernels->tile_by2, SMALL_LOG_BY2, SMALL_THREADS_BY2},
+                 {kernels->tile_by4, SMALL_LOG_BY4, SMALL_THREADS_BY4},
+                 {kernels->tile_by8, SMALL_LOG_BY8, SMALL_THREADS_BY8},
+                 {kernels->tile_words, SMALL_LOG_WORDS, SMALL_THREADS_WORDS}};
+    const double elements = (double)v->rows.size * (double)v->cols.size * (double)it->total;
+    const bool words = itemsize < 4 && elements > MIN_WORDS && has_words(v, it, itemsize);
+    if (words) max_elements = itemsize == 1 ? MAX_WORDS_B8 : MAX_WORDS_B16;
+    if (elements > (double)max_elements) return false;
+    const int at = words ? 3 : elements <= MAX_BY2 ? 0 : elements <= MAX_BY4 ? 1 : 2;
+    const int64_t square = words ? 4 / itemsize : 1;
+    const int64_t rows = v->rows.size / square, cols = v->cols.size / square;
+    const int log = tiles[at].log;
+    const int log_cols = log2_up(cols, log - log2_up(rows, log / 2)), log_rows = log - log_cols;
+    const int64_t across = ceil_div(rows, INT64_C(1) << log_rows);
+    const int64_t down = ceil_div(cols, INT64_C(1) << log_cols);
+    if ((double)(across * down) * (double)it->total > MAX_SMALL_TILES) return false;
+    args->log_rows = log_rows;
+    args->log_cols = log_cols;
+    args->reciprocal = across > 1 ? (uint32_t)((INT64_C(1) << 32) / across + 1) : 0;
+    const int64_t word = words ? 4 : itemsize;
+    *out = (choice){tiles[at].entry, square << log_rows, square << log_cols,
+                    square * (SMALL_TILE_PITCH(word, log_rows, log_cols) << log_rows) * word,
+                    tiles[at].threads};
+    return true;
 }
 
 static bool choose_vectors(const smk_variant *variant, const view *v, const batch_iterator *it,

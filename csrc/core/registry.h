@@ -93,7 +93,7 @@ typedef struct smk_transpose_kernels {
     const char *aligned;                 /* all rows of y begin at a sector */
     const char *large;                   /* tiles of 64 or 96 rows and columns */
     const char *tile_by2, *tile_by4;     /* small tiles of any sides, by elements per thread */
-    const char *tile_by8;
+    const char *tile_by8, *tile_words;   /* words of elements of 1 and 2 bytes */
     const char *vectors, *vectors_small; /* rows of whole, aligned 16-byte vectors */
     bool boxes;                          /* the variant's kernel reads x by TMA */
 } smk_transpose_kernels;

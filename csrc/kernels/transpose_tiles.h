@@ -16,14 +16,21 @@ enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 #define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows and columns */
 enum { LARGE_WARPS = 16 };
 
-/* _tile_by2, _tile_by4, _tile_by8: log2 of the elements per tile; threads; elements from row to row
- * in shared memory. */
-enum { SMALL_LOG_BY2 = 9, SMALL_LOG_BY4 = 10, SMALL_LOG_BY8 = 10 };
-enum { SMALL_THREADS_BY2 = 256, SMALL_THREADS_BY4 = 256, SMALL_THREADS_BY8 = 128 };
-#define SMALL_TILE_GAP(itemsize) ((itemsize) < 4 ? 4 / (itemsize) : 1)
+/* _tile_by2, _tile_by4, _tile_by8, _tile_words: log2 of the elements (or of the squares of 4 bytes x
+ * 4 / itemsize rows) per tile; threads; elements (or words) from row to row in shared memory. */
+enum { SMALL_LOG_BY2 = 9, SMALL_LOG_BY4 = 10, SMALL_LOG_BY8 = 10, SMALL_LOG_WORDS = 8 };
+enum {
+    SMALL_THREADS_BY2 = 256,
+    SMALL_THREADS_BY4 = 256,
+    SMALL_THREADS_BY8 = 128,
+    SMALL_THREADS_WORDS = 256
+};
+#define SMALL_TILE_MIN_GAP(itemsize)       ((itemsize) < 4 ? 4 / (itemsize) : 1)
+#define SMALL_TILE_GAP(itemsize, log_rows) (((itemsize) <= 4 ? 32 : 128 / (itemsize)) >> (log_rows))
 #define SMALL_TILE_PITCH(itemsize, log_rows, log_cols)                                             \
-    ((1 << (log_cols)) + (32 >> (log_rows) > SMALL_TILE_GAP(itemsize) ? 32 >> (log_rows)           \
-                                                                      : SMALL_TILE_GAP(itemsize)))
+    ((1 << (log_cols)) + (SMALL_TILE_GAP(itemsize, log_rows) > SMALL_TILE_MIN_GAP(itemsize)        \
+                              ? SMALL_TILE_GAP(itemsize, log_rows)                                 \
+                              : SMALL_TILE_MIN_GAP(itemsize)))
 
 /* Whether the kernel can read two strips of x alternately (transpose_order.cuh). */
 #define HAS_PAIRS(itemsize) ((itemsize) >= 4)

@@ -36,7 +36,7 @@ OF_VARIANTS = [
         "`cp.async` copies in which some lanes read nothing, or half a sector: modelled",
     ),
     (
-        r"mma_tf32x3|fp64|tf32|tf32x3|fp16x3",
+        r"mma_tf32x3|mma_tf32|fp64|tf32|tf32x3|fp16x3",
         LOADS,
         "if rows of C have an odd length, C is staged in shared memory; the PTX also loads columns "
         "past the edge, ptxas loads only what is stored",

@@ -34,7 +34,9 @@ WHOLE_TILES = {
 # Kernels with long tiles or a ring of stages: K of several tiles, and of more tiles than stages.
 LONG = {
     **dict.fromkeys(("mma_fp16", "mma_bf16"), [(65, 64, 264), (65, 66, 263), (66, 64, 31)]),
-    "mma_tf32x3": [(65, 45, 50), (65, 45, 170), (65, 44, 172), (66, 64, 31)],
+    **dict.fromkeys(
+        ("mma_tf32x3", "mma_tf32"), [(65, 45, 50), (65, 45, 170), (65, 44, 172), (66, 64, 31)]
+    ),
     "sliced_k": [(35, 45, 300)],
     "small_k": [(35, 45, 150)],
     **dict.fromkeys(("tma", "tf32", "tf32x3", "fp16x3"), [(65, 64, 264), (130, 45, 263)]),
