@@ -56,6 +56,32 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
     } while (!done);
 }
 
+/* ---- clusters: blocks that run at the same time and access each other's shared memory ---- */
+
+__device__ __forceinline__ unsigned cluster_rank() {
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+/* For all threads of all blocks. */
+__device__ __forceinline__ void cluster_barrier() {
+    asm volatile("barrier.cluster.arrive.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::
+                     : "memory");
+}
+
+/* Arrives at the barrier of block `rank` that has this address in each block. */
+__device__ __forceinline__ void barrier_arrive_in_cluster(unsigned barrier, unsigned rank) {
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(barrier),
+                 "r"(rank)
+                 : "memory");
+}
+
 /* ---- TMA: one thread starts the copy of a box; elements outside the matrix read as 0 ---- */
 
 __device__ __forceinline__ void tma_prefetch_map(const tensor_map *map) {
@@ -68,6 +94,17 @@ __device__ __forceinline__ void tma_load(unsigned to, const tensor_map *map, uns
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
                  " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(z)
+                 : "memory");
+}
+
+/* The same into all blocks of the cluster in `blocks`, one bit per rank: to the same place of each,
+ * counted at the same barrier of each. */
+__device__ __forceinline__ void tma_load_to_cluster(unsigned to, const tensor_map *map,
+                                                    unsigned barrier, int column, int row, int z,
+                                                    unsigned short blocks) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(z), "h"(blocks)
                  : "memory");
 }
 
@@ -210,7 +247,8 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
 #define WGMMA_FROM_32(d, i) WGMMA_FROM_16(d, i), WGMMA_FROM_16(d, i + 16)
 #define WGMMA_OUT_32(d)     WGMMA_FROM_32(d, 0)
 #define WGMMA_OUT_64(d)     WGMMA_FROM_32(d, 0), WGMMA_FROM_32(d, 32)
-#define WGMMA_OUT_128(d)    WGMMA_OUT_64(d), WGMMA_FROM_32(d, 64), WGMMA_FROM_32(d, 96)
+#define WGMMA_OUT_96(d)     WGMMA_OUT_64(d), WGMMA_FROM_32(d, 64)
+#define WGMMA_OUT_128(d)    WGMMA_OUT_96(d), WGMMA_FROM_32(d, 96)
 #define WGMMA_LIST_32                                                                              \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"   \
     "%25,%26,%27,%28,%29,%30,%31"
@@ -218,11 +256,14 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
     WGMMA_LIST_32                                                                                  \
     ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"                            \
     "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define WGMMA_LIST_96                                                                              \
+    WGMMA_LIST_64                                                                                  \
+    ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"                            \
+    "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define WGMMA_LIST_128                                                                             \
-    WGMMA_LIST_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,"  \
-                  "%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101," \
-                  "%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,"    \
-                  "%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+    WGMMA_LIST_96                                                                                  \
+    ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"                \
+    "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
 #define WGMMA_DEFINE(N, REGISTERS, A, B, ADD, MAJOR_A, MAJOR_B)                                    \
     template <int A_ACROSS, int B_ACROSS>                                                          \
@@ -258,6 +299,7 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
 #ifdef WGMMA_MAJORS
 WGMMA_DEFINE("64", 32, "%32", "%33", "%34", "%35", "%36")
 WGMMA_DEFINE("128", 64, "%64", "%65", "%66", "%67", "%68")
+WGMMA_DEFINE("192", 96, "%96", "%97", "%98", "%99", "%100")
 WGMMA_DEFINE("256", 128, "%128", "%129", "%130", "%131", "%132")
 #endif
 

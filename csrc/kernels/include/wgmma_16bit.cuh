@@ -17,40 +17,55 @@
 #define PARTS              1
 #define WGMMA_K            "16"
 #define WGMMA_MAJORS(A, B) ", " A ", " B
-constexpr int BLOCK_M = 128;
+#define CONSUMERS          (BLOCK_M / 64)
 typedef unsigned short operand;
 #include "wgmma_gemm.cuh"
 
 constexpr int BLOCK_K = 64; /* per stage: 128 bytes */
 constexpr int A_TILE = BLOCK_M * 128, B_TILE = BLOCK_N * 128, STAGE = A_TILE + B_TILE;
 constexpr int REGISTERS = BLOCK_N / 2;
+constexpr int BOXES = BLOCK_N / OUT_COLUMNS; /* of a warpgroup's part of C's tile */
+constexpr int B_SHARE = BLOCK_N / CLUSTER;   /* rows of B's tile that a block of a cluster loads */
+
+/* A box of a tile: to this block's shared memory or, if SHARED, to that of the whole cluster. */
+template <bool SHARED>
+__device__ __forceinline__ void load_box(unsigned to, const tensor_map *map, unsigned full,
+                                         int column, int row, int z) {
+    if (SHARED)
+        tma_load_to_cluster(to, map, full, column, row, z, (1 << CLUSTER) - 1);
+    else
+        tma_load(to, map, full, column, row, z);
+}
 
 /* A K-major tile is one box; an MN-major one has a box per 128 bytes of its rows. */
-template <int ACROSS, int ROWS>
+template <int ACROSS, int ROWS, bool SHARED>
 __device__ __forceinline__ void load_tile(unsigned to, const tensor_map *map, unsigned full, int k,
                                           int row, int z) {
     if (ACROSS) {
 #pragma unroll
         for (int box = 0; box < ROWS / BLOCK_K; box++) {
-            tma_load(to + box * BLOCK_K * 128, map, full, row + box * BLOCK_K, k, z);
+            load_box<SHARED>(to + box * BLOCK_K * 128, map, full, row + box * BLOCK_K, k, z);
         }
     } else {
-        tma_load(to, map, full, k, row, z);
+        load_box<SHARED>(to, map, full, k, row, z);
     }
 }
 
-/* Fills the next stage with the tiles of one step of K. */
+/* Fills the next stage with the tiles of one step of K. In a cluster, whose blocks have B's tile in
+ * common, each loads a share of it for all; the stage has to be free in all of them. */
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map,
                                      const tensor_map *b_map, const ring &r, int step, int row,
-                                     int column) {
+                                     int column, int z) {
     const unsigned full = r.full + 8 * r.at;
     const unsigned a = r.stages + r.at * STAGE, b = a + A_TILE;
-    const int z_a = g.batch_a ? blockIdx.z : 0, z_b = g.batch_b ? blockIdx.z : 0;
+    const int z_a = g.batch_a ? z : 0, z_b = g.batch_b ? z : 0;
+    const int first = CLUSTER > 1 ? (int)cluster_rank() * B_SHARE : 0;
     barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, STAGE);
-    load_tile<A_ACROSS, BLOCK_M>(a, a_map, full, step * BLOCK_K, row, z_a);
-    load_tile<B_ACROSS, BLOCK_N>(b, b_map, full, step * BLOCK_K, column, z_b);
+    load_tile<A_ACROSS, BLOCK_M, false>(a, a_map, full, step * BLOCK_K, row, z_a);
+    load_tile<B_ACROSS, B_SHARE, (CLUSTER > 1)>(b + first * 128, b_map, full, step * BLOCK_K,
+                                                column + first, z_b);
 }
 
 /* Waits for a stage and starts its products, d (+)= A B, for as many columns as d has. */
@@ -104,14 +119,16 @@ __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
     }
 }
 
-/* The stores of the last two boxes overlap the next tile. */
+/* The stores of the last two boxes overlap the next tile, whose first box goes to the buffer that was
+ * not filled last: boxes before this tile's, of one warpgroup, are counted modulo 2 in `turn`. */
 __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
                                       const tensor_map *c_map, const float (&sum)[REGISTERS],
-                                      unsigned buffers, int consumer, int row0, int column0) {
+                                      unsigned buffers, int consumer, int row0, int column0, int z,
+                                      unsigned turn) {
     const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
-    for (int box = 0; box < BLOCK_N / OUT_COLUMNS; box++) {
-        const unsigned buffer = buffers + box % 2 * OUT_BUFFER;
+    for (int box = 0; box < BOXES; box++) {
+        const unsigned buffer = buffers + (turn ^ box % 2) * OUT_BUFFER;
         const int column = column0 + box * OUT_COLUMNS;
         if (w.store_boxes) {
             if (leader) tma_store_wait_read<1>();
@@ -121,9 +138,9 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
         fence_async_proxy();
         group_barrier(1 + consumer, 128);
         if (!w.store_boxes) {
-            store_box<64>(g, buffer, row0, column);
+            store_box<64>(g, z, buffer, row0, column);
         } else if (leader) {
-            tma_store(c_map, buffer, column, row0, blockIdx.z);
+            tma_store(c_map, buffer, column, row0, z);
             tma_store_commit();
         }
     }
@@ -131,12 +148,12 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
 
 /* Stores the sums of a split-K part from registers: 8 bytes per thread, four threads per sector. */
 __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[REGISTERS],
-                                           int part, int row0, int column0) {
+                                           long long matrix, int row0, int column0) {
     const int t = threadIdx.x % 128, column = column0 + t % 4 * 2;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = row0 + t / 32 * 16 + t % 32 / 4 + h * 8;
-        float *to = part_at(g, part, row, column);
+        float *to = sums_at(g, matrix, row, column);
         if (row >= g.M) continue;
 #pragma unroll
         for (int j = 0; j < REGISTERS / 4; j++) {
@@ -155,9 +172,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     ring r = ring_init(STAGE);
-    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
-    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const int items = down * across * (int)g.split, group = threadIdx.x / 128;
+    const work_list list = work_list_of(g, w);
+    const int group = threadIdx.x / 128;
     if (threadIdx.x == 0) {
         tma_prefetch_map(a_map);
         tma_prefetch_map(b_map);
@@ -166,11 +182,11 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
-            for (int item = blockIdx.x; item < items; item += gridDim.x) {
-                const block_work at = work_of(g, w, item, down, across);
+            for (int item = list.first; item < list.items; item += list.step) {
+                const block_work at = work_of(g, w, list, item);
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
                     fill<A_ACROSS, B_ACROSS>(g, a_map, b_map, r, step, at.tile.row * BLOCK_M,
-                                             at.tile.column * BLOCK_N);
+                                             at.tile.column * BLOCK_N, at.z);
                 }
             }
         }
@@ -178,8 +194,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
         const float alpha = (float)g.alpha;
-        for (int item = blockIdx.x; item < items; item += gridDim.x) {
-            const block_work at = work_of(g, w, item, down, across);
+        unsigned turn = 0;
+        for (int item = list.first; item < list.items; item += list.step) {
+            const block_work at = work_of(g, w, list, item);
             const int row = at.tile.row * BLOCK_M + consumer * 64;
             const int column = at.tile.column * BLOCK_N;
             const int steps = at.steps.end - at.steps.first;
@@ -194,7 +211,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                     sum[i] = i < WGMMA_NARROW / 2 ? narrow[i] : 0;
             }
             if (g.split > 1) {
-                store_part(g, sum, at.part, row, column);
+                store_part(g, sum, matrix_of(w, at), row, column);
                 continue;
             }
 #pragma unroll
@@ -202,19 +219,31 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 sum[i] *= alpha;
             if ((float)g.beta != 0) {
                 const int t = threadIdx.x % 128;
-                add_old(g, sum, [&](int i) {
+                add_old(g, at.z, sum, [&](int i) {
                     return make_int2(row + t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8,
                                      column + i / 4 * 8 + t % 4 * 2 + i % 2);
                 });
             }
-            store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, row, column);
+            store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, row, column, at.z,
+                  turn);
+            turn ^= BOXES % 2;
         }
         if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }
+    if (CLUSTER > 1) cluster_barrier(); /* other blocks' copies and arrivals have landed */
 }
 
+/* Two blocks of 64 rows share a multiprocessor: one stores its tile while the other multiplies. */
+constexpr int RESIDENT = BLOCK_M == 64 && BLOCK_N < 256 ? 2 : 1;
+
+#if CLUSTER > 1
+#define WGMMA_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define WGMMA_CLUSTER
+#endif
+
 #define WGMMA_PRODUCT(name, A_ACROSS, B_ACROSS)                                                    \
-    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                       \
+    extern "C" __global__ void WGMMA_CLUSTER __launch_bounds__(THREADS, RESIDENT)                  \
         name(const __grid_constant__ gemm_args g, const __grid_constant__ wgmma_args w,            \
              const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,   \
              const __grid_constant__ tensor_map c_map) {                                           \

@@ -21,32 +21,60 @@
 #include "tile_order.cuh"
 #include "wgmma_pack.cuh"
 
-constexpr int CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
+#ifndef CONSUMERS
+#define CONSUMERS 2 /* warpgroups that multiply */
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1 /* blocks of a cluster, whose tiles of C are adjacent in a column */
+#endif
+constexpr int THREADS = 128 * (CONSUMERS + 1);
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
-/* Registers per thread; the three warpgroups share 512. */
-constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
-/* Tiles per column of the tile order (tile_order.cuh). */
-constexpr int GROUP = 2048 / BLOCK_M;
+/* Registers per thread; the warpgroups share 256 (CONSUMERS 1) or 512. */
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CLUSTER > 1 || CONSUMERS == 1 ? 216 : 240;
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 && CLUSTER == 1 ? 24 : 40;
+#ifndef BAND
+#define BAND 2048
+#endif
+/* Clusters per column of the tile order (tile_order.cuh). */
+constexpr int GROUP = BAND / (BLOCK_M * CLUSTER);
 
 /* ---- work items of a block: a range of K of a tile of C ---- */
 
 typedef struct block_work {
     tile_place tile;
-    int part;
+    int part, z; /* of K; index in the batch */
     part_range steps;
 } block_work;
 
-/* All tiles of one part of K come first, then those of the next. */
-__device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w, int item,
-                                              int down, int across) {
-    const int tiles = down * across, part = item / tiles;
-    return {place<GROUP>(item - part * tiles, down, across), part,
-            range_of(part, (int)g.split, w.steps)};
+/* The items of a launch, and this cluster's: first, first + step, ... */
+typedef struct work_list {
+    int down, across; /* tiles of C, counted in clusters */
+    int items, first, step;
+} work_list;
+
+__device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmma_args &w) {
+    const int down = (int)((g.M + BLOCK_M * CLUSTER - 1) / (BLOCK_M * CLUSTER));
+    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
+    return {down, across, down * across * (int)g.split * (int)w.batches, (int)blockIdx.x / CLUSTER,
+            (int)gridDim.x / CLUSTER};
 }
 
-/* Index of a part's matrix in the tensor map of C. */
-__device__ __forceinline__ int matrix_of(int part) {
-    return part * gridDim.z + blockIdx.z;
+/* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
+ * takes its batch in this way, or in gridDim.z (plan_wgmma.c). */
+__device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w,
+                                              const work_list &list, int item) {
+    const int tiles = list.down * list.across, split = (int)g.split;
+    const int range = item / tiles, z = split == 1 ? range : range / split;
+    const int part = range - z * split;
+    block_work work = {place<GROUP>(item - range * tiles, list.down, list.across), part,
+                       (int)blockIdx.z + z, range_of(part, split, w.steps)};
+    if (CLUSTER > 1) work.tile.row = work.tile.row * CLUSTER + cluster_rank();
+    return work;
+}
+
+/* Index of a part's matrix in the workspace, and in its tensor map. */
+__device__ __forceinline__ int matrix_of(const wgmma_args &w, const block_work &at) {
+    return at.part * (int)(gridDim.z * w.batches) + at.z;
 }
 
 /* The second launch of split-K, which also applies alpha and beta. */
@@ -64,9 +92,9 @@ typedef struct ring {
 
 /* Lays out dynamic shared memory and initializes the barriers; for all threads of the block. */
 __device__ __forceinline__ ring ring_init(int stage_bytes) {
-    extern __shared__ unsigned char shared[];
+    extern __shared__ __align__(1024) unsigned char shared[];
     ring r;
-    r.stages = (shared_address(shared) + 1023) & ~1023u;
+    r.stages = shared_address(shared);
     r.out = r.stages + STAGES * stage_bytes;
     r.full = r.out + CONSUMERS * 2 * OUT_BUFFER;
     r.empty = r.full + 8 * STAGES;
@@ -75,11 +103,14 @@ __device__ __forceinline__ ring ring_init(int stage_bytes) {
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
             barrier_init(r.full + 8 * s, 1);
-            barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
+            barrier_init(r.empty + 8 * s, 4 * CONSUMERS * CLUSTER);
         }
         barrier_init_done();
     }
-    __syncthreads();
+    if (CLUSTER > 1)
+        cluster_barrier();
+    else
+        __syncthreads();
     return r;
 }
 
@@ -91,10 +122,16 @@ __device__ __forceinline__ void next(ring &r) {
     }
 }
 
-/* This warp is done with a stage: lane 0 arrives, after all lanes have read. */
+/* This warp is done with a stage: lane 0 arrives, after all lanes have read. In a cluster each block
+ * fills part of all blocks' stages, so a lane arrives at each block's barrier. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
+    const unsigned lane = threadIdx.x % 32;
+    if (CLUSTER > 1) {
+        if (lane < CLUSTER) barrier_arrive_in_cluster(r.empty + 8 * stage, lane);
+    } else if (lane == 0) {
+        barrier_arrive(r.empty + 8 * stage);
+    }
 }
 
 /* ---- C ----
@@ -116,10 +153,10 @@ template <typename T> __device__ __forceinline__ T load_out(unsigned from, T) {
 
 /* Adds beta times the old C; element(i) is the place of sum[i], {row, column}. */
 template <int REGISTERS, typename Element>
-__device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTERS],
+__device__ __forceinline__ void add_old(const gemm_args &g, int z, float (&sum)[REGISTERS],
                                         Element element) {
     const float beta = (float)g.beta;
-    const REAL *c = g.C + blockIdx.z * g.batch_c;
+    const REAL *c = g.C + z * g.batch_c;
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
         const int2 at = element(i);
@@ -129,7 +166,8 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTE
 
 /* Where TMA cannot store: a warpgroup stores ROWS rows by elements, a row per warp, 8 in flight. */
 template <int ROWS>
-__device__ __forceinline__ void store_box(const gemm_args &g, unsigned box, int row0, int column0) {
+__device__ __forceinline__ void store_box(const gemm_args &g, int z, unsigned box, int row0,
+                                          int column0) {
     constexpr int BATCH = 8;
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
 #pragma unroll 1
@@ -137,7 +175,7 @@ __device__ __forceinline__ void store_box(const gemm_args &g, unsigned box, int 
 #pragma unroll
         for (int column = lane; column < OUT_COLUMNS; column += 32) {
             const int byte = column * (int)sizeof(REAL);
-            REAL *c = g.C + blockIdx.z * g.batch_c + (row0 + i) * g.ldc + column0 + column;
+            REAL *c = g.C + z * g.batch_c + (row0 + i) * g.ldc + column0 + column;
             const int exist = column0 + column < g.N ? (int)g.M - row0 - i : 0;
             REAL x[BATCH];
 #pragma unroll
