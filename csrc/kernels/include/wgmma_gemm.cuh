@@ -52,9 +52,10 @@ typedef struct work_list {
     int items, first, step;
 } work_list;
 
-__device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmma_args &w) {
+__device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmma_args &w,
+                                                  int block_n) {
     const int down = (int)((g.M + BLOCK_M * CLUSTER - 1) / (BLOCK_M * CLUSTER));
-    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
+    const int across = (int)((g.N + block_n - 1) / block_n);
     return {down, across, down * across * (int)g.split * (int)w.batches, (int)blockIdx.x / CLUSTER,
             (int)gridDim.x / CLUSTER};
 }
