@@ -64,9 +64,16 @@ __device__ __forceinline__ unsigned cluster_rank() {
     return rank;
 }
 
-/* For all threads of all blocks. */
+/* For all threads of all blocks: orders execution and memory. */
 __device__ __forceinline__ void cluster_barrier() {
     asm volatile("barrier.cluster.arrive.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::
+                     : "memory");
+}
+
+/* The same; but of earlier writes it orders only those before a fence, as barrier_init_done(). */
+__device__ __forceinline__ void cluster_barrier_after_fence() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.aligned;" ::
                      : "memory");
 }

@@ -109,7 +109,7 @@ __device__ __forceinline__ ring ring_init(int stage_bytes) {
         barrier_init_done();
     }
     if (CLUSTER > 1)
-        cluster_barrier();
+        cluster_barrier_after_fence();
     else
         __syncthreads();
     return r;
