@@ -50,7 +50,8 @@ typedef struct builder {
     arguments *args;
     int element;       /* bytes per element in shared memory ... */
     int itemsize;      /* ... and in the matrices */
-    int64_t cluster;   /* blocks per cluster */
+    int64_t cluster;   /* blocks per cluster that share tiles of B ... */
+    int64_t cluster_k; /* ... and that split K */
     int64_t workspace; /* bytes so far */
 } builder;
 
@@ -310,11 +311,12 @@ static uint32_t count_blocks(const builder *w, const smk_gemm *p, const smk_geom
     const int64_t z = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     const int64_t tiles = rows * columns * w->args->gemm.split * z;
     const int64_t wide = narrow && columns > 1 ? tiles / columns * (columns - 1) : tiles;
-    const int64_t room = p->multiprocessors * resident_blocks(g) / w->cluster;
+    const int64_t blocks = w->cluster * w->cluster_k; /* per cluster */
+    const int64_t room = p->multiprocessors * resident_blocks(g) / blocks;
     const int64_t slots = room > 0 ? room : 1;
     const int64_t clusters =
         wide <= slots ? (tiles < slots ? tiles : slots) : ceil_div(wide, ceil_div(wide, slots));
-    return (uint32_t)(clusters * w->cluster);
+    return (uint32_t)(clusters * blocks);
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
@@ -337,13 +339,18 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
+/* A parameter's value; 1: the variant has no such parameter. */
+static int64_t value_of(const smk_variant *variant, const int64_t *values, const char *name) {
+    const int at = smk_variant_param(variant, name);
+    return at < 0 ? 1 : values[at];
+}
+
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status) {
     const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
     const batch_iterator batch = batch_fold(&problem->batch, matrices, 3);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
-    const int cluster = smk_variant_param(variant, "cluster");
     builder w = {.variant = variant,
                  .plan = plan,
                  .problem = problem,
@@ -351,7 +358,8 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
                  .args = &args,
                  .element = (int)smk_tensor_type_bytes(variant->wgmma.operand),
                  .itemsize = dtype->itemsize,
-                 .cluster = cluster < 0 ? 1 : values[cluster]};
+                 .cluster = value_of(variant, values, "cluster"),
+                 .cluster_k = value_of(variant, values, "cluster_k")};
     operand operands[2];
     launch_shape s;
     *plan = (smk_plan){.args_bytes = sizeof args,

@@ -78,14 +78,26 @@ __device__ __forceinline__ void cluster_barrier_after_fence() {
                      : "memory");
 }
 
+/* The address, for the whole cluster, of what has this address in block `rank`,
+ * which has to exist: volatile, so that no lane computes it in vain. */
+__device__ __forceinline__ unsigned address_in_cluster(unsigned address, unsigned rank) {
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+
 /* Arrives at the barrier of block `rank` that has this address in each block. */
 __device__ __forceinline__ void barrier_arrive_in_cluster(unsigned barrier, unsigned rank) {
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
-                 "}" ::"r"(barrier),
-                 "r"(rank)
+    asm volatile(
+        "mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address_in_cluster(barrier, rank))
+        : "memory");
+}
+
+/* Stores 16 bytes to a block of the cluster; they count at `barrier` of the same block. */
+__device__ __forceinline__ void store_async(unsigned to, unsigned barrier, float4 x) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32"
+                 " [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to),
+                 "r"(barrier), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
                  : "memory");
 }
 
@@ -147,6 +159,15 @@ __device__ __forceinline__ void shared_store_pair(unsigned to, float x, float y)
 __device__ __forceinline__ float shared_load(unsigned from) {
     float v;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ float4 shared_load_four(unsigned from) {
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(from)
+                 : "memory");
     return v;
 }
 

@@ -19,13 +19,15 @@
 #define WGMMA_MAJORS(A, B) ", " A ", " B
 #define CONSUMERS          (BLOCK_M / 64)
 typedef unsigned short operand;
+#include "cluster_sum.cuh"
 #include "wgmma_gemm.cuh"
 
 constexpr int BLOCK_K = 64; /* per stage: 128 bytes */
 constexpr int A_TILE = BLOCK_M * 128, B_TILE = BLOCK_N * 128, STAGE = A_TILE + B_TILE;
 constexpr int REGISTERS = BLOCK_N / 2;
-constexpr int BOXES = BLOCK_N / OUT_COLUMNS; /* of a warpgroup's part of C's tile */
-constexpr int B_SHARE = BLOCK_N / CLUSTER;   /* rows of B's tile that a block of a cluster loads */
+/* Columns, registers and boxes of C that a warpgroup stores. */
+constexpr int SHARE_N = BLOCK_N / CLUSTER_K, SHARE = SHARE_N / 2, BOXES = SHARE_N / OUT_COLUMNS;
+constexpr int B_SHARE = BLOCK_N / CLUSTER; /* rows of B's tile that a block of a cluster loads */
 
 /* A box of a tile: to this block's shared memory or, if SHARED, to that of the whole cluster. */
 template <bool SHARED>
@@ -122,7 +124,7 @@ __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
 /* The stores of the last two boxes overlap the next tile, whose first box goes to the buffer that was
  * not filled last: boxes before this tile's, of one warpgroup, are counted modulo 2 in `turn`. */
 __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
-                                      const tensor_map *c_map, const float (&sum)[REGISTERS],
+                                      const tensor_map *c_map, const float (&sum)[SHARE],
                                       unsigned buffers, int consumer, int row0, int column0, int z,
                                       unsigned turn) {
     const bool leader = threadIdx.x % 128 == 0;
@@ -147,7 +149,7 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
 }
 
 /* Stores the sums of a split-K part from registers: 8 bytes per thread, four threads per sector. */
-__device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[REGISTERS],
+__device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[SHARE],
                                            long long matrix, int row0, int column0) {
     const int t = threadIdx.x % 128, column = column0 + t % 4 * 2;
 #pragma unroll
@@ -156,7 +158,7 @@ __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum
         float *to = sums_at(g, matrix, row, column);
         if (row >= g.M) continue;
 #pragma unroll
-        for (int j = 0; j < REGISTERS / 4; j++) {
+        for (int j = 0; j < SHARE / 4; j++) {
             if (column + 8 * j < g.part_pitch)
                 *reinterpret_cast<float2 *>(to + 8 * j) =
                     make_float2(sum[4 * j + 2 * h], sum[4 * j + 2 * h + 1]);
@@ -166,12 +168,51 @@ __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum
 
 /* ---- the kernel ---- */
 
+/* A warpgroup's sums become its part of C, or of the sums of a range of K. */
+__device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
+                                       const tensor_map *c_map, float (&sum)[SHARE],
+                                       const block_work &at, const ring &r, int consumer,
+                                       unsigned turn) {
+    const int row = at.tile.row * BLOCK_M + consumer * 64;
+    const int first = CLUSTER_K > 1 ? (int)cluster_rank() * SHARE_N : 0;
+    const int column = at.tile.column * BLOCK_N + first;
+    if (g.split > 1) {
+        store_part(g, sum, matrix_of(w, at), row, column);
+        return;
+    }
+    const float alpha = (float)g.alpha;
+#pragma unroll
+    for (int i = 0; i < SHARE; i++)
+        sum[i] *= alpha;
+    if ((float)g.beta != 0) {
+        const int t = threadIdx.x % 128;
+        add_old(g, at.z, sum, [&](int i) {
+            return make_int2(row + t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8,
+                             column + i / 4 * 8 + t % 4 * 2 + i % 2);
+        });
+    }
+    store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, row, column, at.z, turn);
+}
+
+/* Where a warpgroup gets sums of the cluster's other blocks: behind the ring's barriers. */
+__device__ __forceinline__ cluster_exchange exchange_of(const ring &r, int consumer) {
+    constexpr int BYTES = EXCHANGE_BYTES<REGISTERS, CLUSTER_K>;
+    const unsigned buffer = r.empty + 8 * STAGES;
+    const unsigned full = buffer + CONSUMERS * BYTES + 16 * consumer;
+    return {buffer + consumer * BYTES, full, full + 8, 0};
+}
+
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     ring r = ring_init(STAGE);
+    if (CLUSTER_K > 1 && threadIdx.x == 0) {
+        for (int i = 0; i < CONSUMERS; i++)
+            exchange_init<CLUSTER_K>(exchange_of(r, i));
+    }
+    barriers_ready();
     const work_list list = work_list_of(g, w, BLOCK_N);
     const int group = threadIdx.x / 128;
     if (threadIdx.x == 0) {
@@ -193,15 +234,15 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
-        const float alpha = (float)g.alpha;
+#if CLUSTER_K > 1
+        cluster_exchange exchange = exchange_of(r, consumer);
+#endif
         unsigned turn = 0;
-        for (int item = list.first; item < list.items; item += list.step) {
+        for (int item = list.first; item < list.items; item += list.step, turn ^= BOXES % 2) {
             const block_work at = work_of(g, w, list, item);
-            const int row = at.tile.row * BLOCK_M + consumer * 64;
-            const int column = at.tile.column * BLOCK_N;
             const int steps = at.steps.end - at.steps.first;
             float sum[REGISTERS];
-            if (g.N - column > WGMMA_NARROW) {
+            if (g.N - at.tile.column * BLOCK_N > WGMMA_NARROW) {
                 accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, steps);
             } else {
                 float narrow[WGMMA_NARROW / 2];
@@ -210,34 +251,25 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 for (int i = 0; i < REGISTERS; i++)
                     sum[i] = i < WGMMA_NARROW / 2 ? narrow[i] : 0;
             }
-            if (g.split > 1) {
-                store_part(g, sum, matrix_of(w, at), row, column);
-                continue;
-            }
-#pragma unroll
-            for (int i = 0; i < REGISTERS; i++)
-                sum[i] *= alpha;
-            if ((float)g.beta != 0) {
-                const int t = threadIdx.x % 128;
-                add_old(g, at.z, sum, [&](int i) {
-                    return make_int2(row + t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8,
-                                     column + i / 4 * 8 + t % 4 * 2 + i % 2);
-                });
-            }
-            store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, row, column, at.z,
-                  turn);
-            turn ^= BOXES % 2;
+#if CLUSTER_K == 1
+            finish(g, w, c_map, sum, at, r, consumer, turn);
+#else
+            float share[SHARE];
+            cluster_sum<REGISTERS, CLUSTER_K>(sum, exchange, share);
+            finish(g, w, c_map, share, at, r, consumer, turn);
+#endif
         }
         if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }
-    if (CLUSTER > 1) cluster_barrier(); /* other blocks' copies and arrivals have landed */
+    if (CLUSTER * CLUSTER_K > 1)
+        cluster_barrier(); /* other blocks' copies and arrivals have landed */
 }
 
 /* Two blocks of 64 rows share a multiprocessor: one stores its tile while the other multiplies. */
 constexpr int RESIDENT = BLOCK_M == 64 && BLOCK_N < 256 ? 2 : 1;
 
-#if CLUSTER > 1
-#define WGMMA_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#if CLUSTER * CLUSTER_K > 1
+#define WGMMA_CLUSTER __cluster_dims__(CLUSTER *CLUSTER_K, 1, 1)
 #else
 #define WGMMA_CLUSTER
 #endif

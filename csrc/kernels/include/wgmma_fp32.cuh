@@ -257,6 +257,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     ring r = ring_init(STAGE);
+    barriers_ready();
     const work_list list = work_list_of(g, w, BLOCK_N);
     const int group = threadIdx.x / 128;
     if (threadIdx.x == 0) {

@@ -25,7 +25,10 @@
 #define CONSUMERS 2 /* warpgroups that multiply */
 #endif
 #ifndef CLUSTER
-#define CLUSTER 1 /* blocks of a cluster, whose tiles of C are adjacent in a column */
+#define CLUSTER 1 /* blocks of a cluster whose tiles of C are adjacent in a column */
+#endif
+#ifndef CLUSTER_K
+#define CLUSTER_K 1 /* blocks of a cluster that compute the same tile: cluster_sum.cuh */
 #endif
 constexpr int THREADS = 128 * (CONSUMERS + 1);
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
@@ -56,8 +59,8 @@ __device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmm
                                                   int block_n) {
     const int down = (int)((g.M + BLOCK_M * CLUSTER - 1) / (BLOCK_M * CLUSTER));
     const int across = (int)((g.N + block_n - 1) / block_n);
-    return {down, across, down * across * (int)g.split * (int)w.batches, (int)blockIdx.x / CLUSTER,
-            (int)gridDim.x / CLUSTER};
+    return {down, across, down * across * (int)g.split * (int)w.batches,
+            (int)blockIdx.x / (CLUSTER * CLUSTER_K), (int)gridDim.x / (CLUSTER * CLUSTER_K)};
 }
 
 /* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
@@ -67,8 +70,10 @@ __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_ar
     const int tiles = list.down * list.across, split = (int)g.split;
     const int range = item / tiles, z = split == 1 ? range : range / split;
     const int part = range - z * split;
+    const int rank = CLUSTER_K > 1 ? (int)cluster_rank() : 0;
     block_work work = {place<GROUP>(item - range * tiles, list.down, list.across), part,
-                       (int)blockIdx.z + z, range_of(part, split, w.steps)};
+                       (int)blockIdx.z + z,
+                       range_of(part * CLUSTER_K + rank, split * CLUSTER_K, w.steps)};
     if (CLUSTER > 1) work.tile.row = work.tile.row * CLUSTER + cluster_rank();
     return work;
 }
@@ -91,7 +96,7 @@ typedef struct ring {
     unsigned parity;
 } ring;
 
-/* Lays out dynamic shared memory and initializes the barriers; for all threads of the block. */
+/* Lays out dynamic shared memory and initializes the barriers; barriers_ready() has to follow. */
 __device__ __forceinline__ ring ring_init(int stage_bytes) {
     extern __shared__ __align__(1024) unsigned char shared[];
     ring r;
@@ -106,13 +111,17 @@ __device__ __forceinline__ ring ring_init(int stage_bytes) {
             barrier_init(r.full + 8 * s, 1);
             barrier_init(r.empty + 8 * s, 4 * CONSUMERS * CLUSTER);
         }
-        barrier_init_done();
     }
-    if (CLUSTER > 1)
+    return r;
+}
+
+/* After all barriers are initialized; for all threads of the block. */
+__device__ __forceinline__ void barriers_ready() {
+    if (threadIdx.x == 0) barrier_init_done();
+    if (CLUSTER * CLUSTER_K > 1)
         cluster_barrier_after_fence();
     else
         __syncthreads();
-    return r;
 }
 
 __device__ __forceinline__ void next(ring &r) {
