@@ -48,8 +48,9 @@ typedef struct builder {
     const smk_gemm *problem;
     const batch_iterator *batch;
     arguments *args;
-    int element;       /* bytes per element in shared memory ... */
-    int itemsize;      /* ... and in the matrices */
+    int element;  /* bytes per element in shared memory ... */
+    int itemsize; /* ... and in the matrices */
+    int l2_promotion;
     int64_t cluster;   /* blocks per cluster that share tiles of B ... */
     int64_t cluster_k; /* ... and that split K */
     int64_t workspace; /* bytes so far */
@@ -87,7 +88,8 @@ static void add_map(builder *w, int index, uint32_t buffer, int64_t at, smk_tens
         .stride = {smk_tensor_type_bytes(type), (uint64_t)stride[0], (uint64_t)stride[1]},
         .box = {box[0], box[1], 1},
         .step = {1, 1, 1},
-        .swizzle = SMK_SWIZZLE_128B};
+        .swizzle = SMK_SWIZZLE_128B,
+        .l2_promotion = w->l2_promotion};
 }
 
 /* Matrices of an operand per launch; 1 if it is broadcast. */
@@ -339,18 +341,13 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
-/* A parameter's value; 1: the variant has no such parameter. */
-static int64_t value_of(const smk_variant *variant, const int64_t *values, const char *name) {
-    const int at = smk_variant_param(variant, name);
-    return at < 0 ? 1 : values[at];
-}
-
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status) {
     const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
     const batch_iterator batch = batch_fold(&problem->batch, matrices, 3);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
+    const int promotion = smk_variant_param(variant, "promotion");
     builder w = {.variant = variant,
                  .plan = plan,
                  .problem = problem,
@@ -358,6 +355,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
                  .args = &args,
                  .element = (int)smk_tensor_type_bytes(variant->wgmma.operand),
                  .itemsize = dtype->itemsize,
+                 .l2_promotion = promotion < 0 ? 0 : (int)values[promotion],
                  .cluster = value_of(variant, values, "cluster"),
                  .cluster_k = value_of(variant, values, "cluster_k")};
     operand operands[2];

@@ -18,6 +18,9 @@
 #define WGMMA_K            "16"
 #define WGMMA_MAJORS(A, B) ", " A ", " B
 #define CONSUMERS          (BLOCK_M / 64)
+#define RING_BYTES         (STAGES * (BLOCK_M + BLOCK_N) * 128)
+/* One buffer where there is no room for two. */
+#define OUT_BUFFERS (RING_BYTES + BLOCK_M * 256 + 16 * STAGES > 232448 ? 1 : 2)
 typedef unsigned short operand;
 #include "cluster_sum.cuh"
 #include "wgmma_gemm.cuh"
@@ -130,10 +133,10 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
     const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int box = 0; box < BOXES; box++) {
-        const unsigned buffer = buffers + (turn ^ box % 2) * OUT_BUFFER;
+        const unsigned buffer = buffers + (turn ^ box) % OUT_BUFFERS * OUT_BUFFER;
         const int column = column0 + box * OUT_COLUMNS;
-        if (w.store_boxes) {
-            if (leader) tma_store_wait_read<1>();
+        if (w.store_boxes || OUT_BUFFERS == 1) {
+            if (leader) tma_store_wait_read<OUT_BUFFERS - 1>();
             group_barrier(1 + consumer, 128);
         }
         write_rows(sum + box * (OUT_COLUMNS / 2), buffer);
@@ -191,7 +194,8 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
                              column + i / 4 * 8 + t % 4 * 2 + i % 2);
         });
     }
-    store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, row, column, at.z, turn);
+    store(g, w, c_map, sum, r.out + consumer * OUT_BUFFERS * OUT_BUFFER, consumer, row, column,
+          at.z, turn);
 }
 
 /* Where a warpgroup gets sums of the cluster's other blocks: behind the ring's barriers. */

@@ -31,15 +31,16 @@
 #define CLUSTER_K 1 /* blocks of a cluster that compute the same tile: cluster_sum.cuh */
 #endif
 constexpr int THREADS = 128 * (CONSUMERS + 1);
+/* Buffers for C per warpgroup, and their bytes. */
+#ifndef OUT_BUFFERS
+#define OUT_BUFFERS 2
+#endif
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
 /* Registers per thread; the warpgroups share 256 (CONSUMERS 1) or 512. */
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CLUSTER > 1 || CONSUMERS == 1 ? 216 : 240;
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 && CLUSTER == 1 ? 24 : 40;
-#ifndef BAND
-#define BAND 2048
-#endif
 /* Clusters per column of the tile order (tile_order.cuh). */
-constexpr int GROUP = BAND / (BLOCK_M * CLUSTER);
+constexpr int GROUP = 2048 / (BLOCK_M * CLUSTER);
 
 /* ---- work items of a block: a range of K of a tile of C ---- */
 
@@ -49,31 +50,42 @@ typedef struct block_work {
     part_range steps;
 } block_work;
 
-/* The items of a launch, and this cluster's: first, first + step, ... */
+/* The items of a launch: all ranges of K, and matrices, of the full tiles, then of narrow ones at
+ * the right edge. This cluster's are first, first + step, ... */
 typedef struct work_list {
-    int down, across; /* tiles of C, counted in clusters */
+    int down, across; /* full tiles of C, counted in clusters */
+    int ranges;       /* of K, of all matrices */
     int items, first, step;
 } work_list;
 
 __device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmma_args &w,
                                                   int block_n) {
     const int down = (int)((g.M + BLOCK_M * CLUSTER - 1) / (BLOCK_M * CLUSTER));
-    const int across = (int)((g.N + block_n - 1) / block_n);
-    return {down, across, down * across * (int)g.split * (int)w.batches,
-            (int)blockIdx.x / (CLUSTER * CLUSTER_K), (int)gridDim.x / (CLUSTER * CLUSTER_K)};
+    const int columns = (int)((g.N + block_n - 1) / block_n), rest = (int)g.N % block_n;
+    const bool narrow = sizeof(REAL) == 2 && columns > 1 && rest > 0 && rest <= WGMMA_NARROW;
+    const int ranges = (int)g.split * (int)w.batches;
+    constexpr int BLOCKS = CLUSTER * CLUSTER_K;
+    return {down,
+            columns - narrow,
+            ranges,
+            down * columns * ranges,
+            (int)blockIdx.x / BLOCKS,
+            (int)gridDim.x / BLOCKS};
 }
 
 /* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
  * takes its batch in this way, or in gridDim.z (plan_wgmma.c). */
 __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w,
                                               const work_list &list, int item) {
-    const int tiles = list.down * list.across, split = (int)g.split;
-    const int range = item / tiles, z = split == 1 ? range : range / split;
-    const int part = range - z * split;
+    const int full = list.down * list.across, first_narrow = full * list.ranges;
+    const bool narrow = item >= first_narrow;
+    const int at = narrow ? item - first_narrow : item, tiles = narrow ? list.down : full;
+    const int range = at / tiles, tile = at - range * tiles, split = (int)g.split;
+    const int z = split == 1 ? range : range / split, part = range - z * split;
     const int rank = CLUSTER_K > 1 ? (int)cluster_rank() : 0;
-    block_work work = {place<GROUP>(item - range * tiles, list.down, list.across), part,
-                       (int)blockIdx.z + z,
+    block_work work = {place<GROUP>(tile, list.down, list.across), part, (int)blockIdx.z + z,
                        range_of(part * CLUSTER_K + rank, split * CLUSTER_K, w.steps)};
+    if (narrow) work.tile = {tile, list.across};
     if (CLUSTER > 1) work.tile.row = work.tile.row * CLUSTER + cluster_rank();
     return work;
 }
@@ -102,7 +114,7 @@ __device__ __forceinline__ ring ring_init(int stage_bytes) {
     ring r;
     r.stages = shared_address(shared);
     r.out = r.stages + STAGES * stage_bytes;
-    r.full = r.out + CONSUMERS * 2 * OUT_BUFFER;
+    r.full = r.out + CONSUMERS * OUT_BUFFERS * OUT_BUFFER;
     r.empty = r.full + 8 * STAGES;
     r.at = 0;
     r.parity = 0;
