@@ -28,10 +28,9 @@ enum { STEP_BYTES = 128 /* bytes of K per step, in kernels with split-K */ };
 
 /* How the plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
-    double tiles;     /* of C, times the batch */
-    double size;      /* elements of a tile, relative to the variant's output_tile */
-    double split;     /* K ranges */
-    double cluster_k; /* blocks that split a range among them */
+    double tiles; /* of C, times the batch */
+    double size;  /* elements of a tile, relative to the variant's output_tile */
+    double split; /* K ranges */
 } tiling;
 
 static tiling tiling_of(const smk_timing *t, const smk_query *q) {
@@ -49,8 +48,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     tiling c = {.tiles = (double)ceil_div(q->M, tile[0]) * (double)ceil_div(q->N, tile[1]) *
                          (double)q->batch,
                 .size = (double)(tile[0] * tile[1]) / declared,
-                .split = 1,
-                .cluster_k = (double)value_of(t->variant, t->values, "cluster_k")};
+                .split = 1};
     const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
     if (!t->variant->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
@@ -83,9 +81,9 @@ static void bytes_per_element(const smk_timing *t, bool aligned, double out[2]) 
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
     const double m = (double)q->M, n = (double)q->N, k = (double)q->K, batch = (double)q->batch;
     const tiling c = tiling_of(t, q);
-    const double busiest = __builtin_ceil(c.tiles * c.split * c.cluster_k /
-                                          (q->multiprocessors > 0 ? q->multiprocessors : 1));
-    const double range = k / (c.split * c.cluster_k) / 1024;
+    const double busiest =
+        __builtin_ceil(c.tiles * c.split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
+    const double range = k / c.split / 1024;
     double each[2];
     bytes_per_element(t, q->aligned, each);
     double bytes = m * k * each[0] + k * n * each[1] + m * n * t->dtype->itemsize;

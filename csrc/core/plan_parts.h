@@ -45,13 +45,6 @@ typedef struct launch_shape {
     size_t batches_offset; /* of the launch's batch count, a long long in the arguments; 0: none */
 } launch_shape;
 
-/* A parameter's value; 1: the variant has no such parameter. */
-static inline int64_t value_of(const smk_variant *variant, const int64_t *values,
-                               const char *name) {
-    const int at = smk_variant_param(variant, name);
-    return at < 0 ? 1 : values[at];
-}
-
 /* The variant's launch geometry. n: K of a gemm, length of x of a probe, else 0. */
 smk_geometry geometry_of(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                          int64_t n);

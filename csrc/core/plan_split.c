@@ -80,12 +80,10 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
     const smk_geometry g = geometry_of(variant, dtype, values, 0);
     const double clocks =
         (double)(g.output_tile[0] * g.output_tile[1] * step) / variant->split.rate;
-    const int64_t blocks =
-        value_of(variant, values, "cluster_k");    /* that already split a tile's K */
     const bool copies = variant->wgmma.terms == 0; /* else TMA, which reads packed operands */
     return (split_query){
-        .tiles = ceil_div(m, g.output_tile[0]) * ceil_div(n, g.output_tile[1]) * batch * blocks,
-        .steps = ceil_div(ceil_div(sizes[2], step), blocks),
+        .tiles = ceil_div(m, g.output_tile[0]) * ceil_div(n, g.output_tile[1]) * batch,
+        .steps = ceil_div(sizes[2], step),
         .step_clocks = copies && !aligned ? clocks * UNALIGNED : clocks,
         .range_bytes = (double)m * (double)pitch_of(dtype, n) * (double)(batch * sum),
         .resident = g.threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / g.threads[0] : 1,

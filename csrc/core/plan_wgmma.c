@@ -48,11 +48,8 @@ typedef struct builder {
     const smk_gemm *problem;
     const batch_iterator *batch;
     arguments *args;
-    int element;  /* bytes per element in shared memory ... */
-    int itemsize; /* ... and in the matrices */
-    int l2_promotion;
-    int64_t cluster;   /* blocks per cluster that share tiles of B ... */
-    int64_t cluster_k; /* ... and that split K */
+    int element;       /* bytes per element in shared memory ... */
+    int itemsize;      /* ... and in the matrices */
     int64_t workspace; /* bytes so far */
 } builder;
 
@@ -88,8 +85,7 @@ static void add_map(builder *w, int index, uint32_t buffer, int64_t at, smk_tens
         .stride = {smk_tensor_type_bytes(type), (uint64_t)stride[0], (uint64_t)stride[1]},
         .box = {box[0], box[1], 1},
         .step = {1, 1, 1},
-        .swizzle = SMK_SWIZZLE_128B,
-        .l2_promotion = w->l2_promotion};
+        .swizzle = SMK_SWIZZLE_128B};
 }
 
 /* Matrices of an operand per launch; 1 if it is broadcast. */
@@ -245,7 +241,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .k = by_rows ? p->N : p->K,
                             .row_stride = by_rows ? p->b.ld : p->b.step,
                             .k_stride = by_rows ? p->b.step : p->b.ld,
-                            .tile = by_rows ? step : g->output_tile[1] / w->cluster};
+                            .tile = by_rows ? step : g->output_tile[1]};
     args->steps = (int)ceil_div(p->K, step);
     for (int i = 0; i < 2; i++) {
         wgmma_operand *out = i ? &args->b : &args->a;
@@ -286,15 +282,16 @@ static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
         (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), (uint32_t)(SWIZZLE_BYTES / itemsize)});
 }
 
-/* Persistent blocks per multiprocessor: two if they fit. */
-static int64_t resident_blocks(const smk_geometry *g) {
-    return g->shared_bytes <= SHARED_OF_TWO && g->threads[0] <= 256 ? 2 : 1;
+/* Persistent blocks per multiprocessor: two of the 16-bit rows if they fit. */
+static int64_t resident_blocks(const builder *w, const smk_geometry *g) {
+    const bool fit = g->shared_bytes <= SHARED_OF_TWO && g->threads[0] <= 256;
+    return w->itemsize == 2 && fit ? 2 : 1;
 }
 
 /* Where a product's blocks can count all tiles of the batch in 31 bits, they do; else each has the
  * matrix of its blockIdx.z. */
 static void loop_over_batch(builder *w, const smk_gemm *p, const smk_geometry *g, launch_shape *s) {
-    const int64_t rows = ceil_div(p->M, g->output_tile[0] * w->cluster);
+    const int64_t rows = ceil_div(p->M, g->output_tile[0]);
     const int64_t z = batch_z_size(w->batch) < MAX_GRID_Z ? batch_z_size(w->batch) : MAX_GRID_Z;
     const int64_t tiles = rows * ceil_div(p->N, g->output_tile[1]) * w->args->gemm.split;
     if (w->itemsize != 2 || z == 1 || tiles > MAX_GRID_X / z) return;
@@ -309,16 +306,13 @@ static uint32_t count_blocks(const builder *w, const smk_gemm *p, const smk_geom
     const int64_t rest = p->N % g->output_tile[1];
     const bool narrow = w->itemsize == 2 && rest > 0 && rest <= WGMMA_NARROW;
     const int64_t columns = ceil_div(p->N, g->output_tile[1]);
-    const int64_t rows = ceil_div(p->M, g->output_tile[0] * w->cluster);
+    const int64_t rows = ceil_div(p->M, g->output_tile[0]);
     const int64_t z = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     const int64_t tiles = rows * columns * w->args->gemm.split * z;
     const int64_t wide = narrow && columns > 1 ? tiles / columns * (columns - 1) : tiles;
-    const int64_t blocks = w->cluster * w->cluster_k; /* per cluster */
-    const int64_t room = p->multiprocessors * resident_blocks(g) / blocks;
-    const int64_t slots = room > 0 ? room : 1;
-    const int64_t clusters =
-        wide <= slots ? (tiles < slots ? tiles : slots) : ceil_div(wide, ceil_div(wide, slots));
-    return (uint32_t)(clusters * blocks);
+    const int64_t room = p->multiprocessors * resident_blocks(w, g);
+    return (uint32_t)(wide <= room ? (tiles < room ? tiles : room)
+                                   : ceil_div(wide, ceil_div(wide, room)));
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
@@ -347,17 +341,13 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
     const batch_iterator batch = batch_fold(&problem->batch, matrices, 3);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
-    const int promotion = smk_variant_param(variant, "promotion");
     builder w = {.variant = variant,
                  .plan = plan,
                  .problem = problem,
                  .batch = &batch,
                  .args = &args,
                  .element = (int)smk_tensor_type_bytes(variant->wgmma.operand),
-                 .itemsize = dtype->itemsize,
-                 .l2_promotion = promotion < 0 ? 0 : (int)values[promotion],
-                 .cluster = value_of(variant, values, "cluster"),
-                 .cluster_k = value_of(variant, values, "cluster_k")};
+                 .itemsize = dtype->itemsize};
     operand operands[2];
     launch_shape s;
     *plan = (smk_plan){.args_bytes = sizeof args,

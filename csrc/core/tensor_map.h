@@ -58,8 +58,7 @@ typedef struct smk_tensor_map {
     uint32_t box[SMK_TENSOR_RANK];    /* elements of the tensor that a box spans */
     uint32_t step[SMK_TENSOR_RANK];   /* element stride: a copy takes every step-th element */
     smk_swizzle swizzle;
-    int l2_promotion; /* CUtensorMapL2promotion: 0 none, 1 to 3: misses fetch 64, 128, 256 bytes */
-    bool fill_nan;    /* elements outside the tensor read as NaN, not as 0 */
+    bool fill_nan; /* elements outside the tensor read as NaN, not as 0 */
 } smk_tensor_map;
 
 uint32_t smk_tensor_type_bytes(smk_tensor_type type);

@@ -15,14 +15,14 @@ enum { BATCH = 64 };
 static smk_code encode_map(device *d, const smk_tensor_map *map, uint64_t address,
                            unsigned char *to, smk_status *status) {
     _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char encoded[SMK_TENSOR_MAP_BYTES];
-    const int no_interleave = 0;
+    const int no_interleave = 0, no_promotion = 0;
     if (!d->cu->cuTensorMapEncodeTiled)
         return smk_fail(status, SMK_DRIVER_TOO_OLD,
                         "the NVIDIA driver has no cuTensorMapEncodeTiled, which a TensorMap needs. "
                         "Install a newer driver, or use device=\"emu\"");
     CUresult result = d->cu->cuTensorMapEncodeTiled(
         encoded, (int)map->type, map->rank, (void *)(uintptr_t)address, map->size, map->stride + 1,
-        map->box, map->step, no_interleave, (int)map->swizzle, map->l2_promotion, map->fill_nan);
+        map->box, map->step, no_interleave, (int)map->swizzle, no_promotion, map->fill_nan);
     if (result)
         return device_fail(d, result, SMK_VALUE, status,
                            "cuTensorMapEncodeTiled of a tensor of %u dimensions (a GPU of compute "

@@ -56,51 +56,6 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
     } while (!done);
 }
 
-/* ---- clusters: blocks that run at the same time and access each other's shared memory ---- */
-
-__device__ __forceinline__ unsigned cluster_rank() {
-    unsigned rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-
-/* For all threads of all blocks: orders execution and memory. */
-__device__ __forceinline__ void cluster_barrier() {
-    asm volatile("barrier.cluster.arrive.aligned;\n"
-                 "barrier.cluster.wait.aligned;" ::
-                     : "memory");
-}
-
-/* The same; but of earlier writes it orders only those before a fence, as barrier_init_done(). */
-__device__ __forceinline__ void cluster_barrier_after_fence() {
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
-                 "barrier.cluster.wait.aligned;" ::
-                     : "memory");
-}
-
-/* The address, for the whole cluster, of what has this address in block `rank`,
- * which has to exist: volatile, so that no lane computes it in vain. */
-__device__ __forceinline__ unsigned address_in_cluster(unsigned address, unsigned rank) {
-    unsigned there;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-    return there;
-}
-
-/* Arrives at the barrier of block `rank` that has this address in each block. */
-__device__ __forceinline__ void barrier_arrive_in_cluster(unsigned barrier, unsigned rank) {
-    asm volatile(
-        "mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address_in_cluster(barrier, rank))
-        : "memory");
-}
-
-/* Stores 16 bytes to a block of the cluster; they count at `barrier` of the same block. */
-__device__ __forceinline__ void store_async(unsigned to, unsigned barrier, float4 x) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32"
-                 " [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to),
-                 "r"(barrier), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
-                 : "memory");
-}
-
 /* ---- TMA: one thread starts the copy of a box; elements outside the matrix read as 0 ---- */
 
 __device__ __forceinline__ void tma_prefetch_map(const tensor_map *map) {
@@ -113,17 +68,6 @@ __device__ __forceinline__ void tma_load(unsigned to, const tensor_map *map, uns
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
                  " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(z)
-                 : "memory");
-}
-
-/* The same into all blocks of the cluster in `blocks`, one bit per rank: to the same place of each,
- * counted at the same barrier of each. */
-__device__ __forceinline__ void tma_load_to_cluster(unsigned to, const tensor_map *map,
-                                                    unsigned barrier, int column, int row, int z,
-                                                    unsigned short blocks) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
-                 "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(z), "h"(blocks)
                  : "memory");
 }
 
@@ -159,15 +103,6 @@ __device__ __forceinline__ void shared_store_pair(unsigned to, float x, float y)
 __device__ __forceinline__ float shared_load(unsigned from) {
     float v;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
-    return v;
-}
-
-__device__ __forceinline__ float4 shared_load_four(unsigned from) {
-    float4 v;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(from)
-                 : "memory");
     return v;
 }
 

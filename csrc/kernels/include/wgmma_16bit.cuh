@@ -22,42 +22,28 @@
 /* One buffer where there is no room for two. */
 #define OUT_BUFFERS (RING_BYTES + BLOCK_M * 256 + 16 * STAGES > 232448 ? 1 : 2)
 typedef unsigned short operand;
-#include "cluster_sum.cuh"
 #include "wgmma_gemm.cuh"
 
 constexpr int BLOCK_K = 64; /* per stage: 128 bytes */
 constexpr int A_TILE = BLOCK_M * 128, B_TILE = BLOCK_N * 128, STAGE = A_TILE + B_TILE;
 constexpr int REGISTERS = BLOCK_N / 2;
-/* Columns, registers and boxes of C that a warpgroup stores. */
-constexpr int SHARE_N = BLOCK_N / CLUSTER_K, SHARE = SHARE_N / 2, BOXES = SHARE_N / OUT_COLUMNS;
-constexpr int B_SHARE = BLOCK_N / CLUSTER; /* rows of B's tile that a block of a cluster loads */
-
-/* A box of a tile: to this block's shared memory or, if SHARED, to that of the whole cluster. */
-template <bool SHARED>
-__device__ __forceinline__ void load_box(unsigned to, const tensor_map *map, unsigned full,
-                                         int column, int row, int z) {
-    if (SHARED)
-        tma_load_to_cluster(to, map, full, column, row, z, (1 << CLUSTER) - 1);
-    else
-        tma_load(to, map, full, column, row, z);
-}
+constexpr int BOXES = BLOCK_N / OUT_COLUMNS; /* of a warpgroup's part of C's tile */
 
 /* A K-major tile is one box; an MN-major one has a box per 128 bytes of its rows. */
-template <int ACROSS, int ROWS, bool SHARED>
+template <int ACROSS, int ROWS>
 __device__ __forceinline__ void load_tile(unsigned to, const tensor_map *map, unsigned full, int k,
                                           int row, int z) {
     if (ACROSS) {
 #pragma unroll
         for (int box = 0; box < ROWS / BLOCK_K; box++) {
-            load_box<SHARED>(to + box * BLOCK_K * 128, map, full, row + box * BLOCK_K, k, z);
+            tma_load(to + box * BLOCK_K * 128, map, full, row + box * BLOCK_K, k, z);
         }
     } else {
-        load_box<SHARED>(to, map, full, k, row, z);
+        tma_load(to, map, full, k, row, z);
     }
 }
 
-/* Fills the next stage with the tiles of one step of K. In a cluster, whose blocks have B's tile in
- * common, each loads a share of it for all; the stage has to be free in all of them. */
+/* Fills the next stage with the tiles of one step of K. */
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map,
                                      const tensor_map *b_map, const ring &r, int step, int row,
@@ -65,12 +51,10 @@ __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map
     const unsigned full = r.full + 8 * r.at;
     const unsigned a = r.stages + r.at * STAGE, b = a + A_TILE;
     const int z_a = g.batch_a ? z : 0, z_b = g.batch_b ? z : 0;
-    const int first = CLUSTER > 1 ? (int)cluster_rank() * B_SHARE : 0;
     barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, STAGE);
-    load_tile<A_ACROSS, BLOCK_M, false>(a, a_map, full, step * BLOCK_K, row, z_a);
-    load_tile<B_ACROSS, B_SHARE, (CLUSTER > 1)>(b + first * 128, b_map, full, step * BLOCK_K,
-                                                column + first, z_b);
+    load_tile<A_ACROSS, BLOCK_M>(a, a_map, full, step * BLOCK_K, row, z_a);
+    load_tile<B_ACROSS, BLOCK_N>(b, b_map, full, step * BLOCK_K, column, z_b);
 }
 
 /* Waits for a stage and starts its products, d (+)= A B, for as many columns as d has. */
@@ -127,7 +111,7 @@ __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
 /* The stores of the last two boxes overlap the next tile, whose first box goes to the buffer that was
  * not filled last: boxes before this tile's, of one warpgroup, are counted modulo 2 in `turn`. */
 __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
-                                      const tensor_map *c_map, const float (&sum)[SHARE],
+                                      const tensor_map *c_map, const float (&sum)[REGISTERS],
                                       unsigned buffers, int consumer, int row0, int column0, int z,
                                       unsigned turn) {
     const bool leader = threadIdx.x % 128 == 0;
@@ -152,7 +136,7 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
 }
 
 /* Stores the sums of a split-K part from registers: 8 bytes per thread, four threads per sector. */
-__device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[SHARE],
+__device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[REGISTERS],
                                            long long matrix, int row0, int column0) {
     const int t = threadIdx.x % 128, column = column0 + t % 4 * 2;
 #pragma unroll
@@ -161,7 +145,7 @@ __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum
         float *to = sums_at(g, matrix, row, column);
         if (row >= g.M) continue;
 #pragma unroll
-        for (int j = 0; j < SHARE / 4; j++) {
+        for (int j = 0; j < REGISTERS / 4; j++) {
             if (column + 8 * j < g.part_pitch)
                 *reinterpret_cast<float2 *>(to + 8 * j) =
                     make_float2(sum[4 * j + 2 * h], sum[4 * j + 2 * h + 1]);
@@ -173,19 +157,18 @@ __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
-                                       const tensor_map *c_map, float (&sum)[SHARE],
+                                       const tensor_map *c_map, float (&sum)[REGISTERS],
                                        const block_work &at, const ring &r, int consumer,
                                        unsigned turn) {
     const int row = at.tile.row * BLOCK_M + consumer * 64;
-    const int first = CLUSTER_K > 1 ? (int)cluster_rank() * SHARE_N : 0;
-    const int column = at.tile.column * BLOCK_N + first;
+    const int column = at.tile.column * BLOCK_N;
     if (g.split > 1) {
         store_part(g, sum, matrix_of(w, at), row, column);
         return;
     }
     const float alpha = (float)g.alpha;
 #pragma unroll
-    for (int i = 0; i < SHARE; i++)
+    for (int i = 0; i < REGISTERS; i++)
         sum[i] *= alpha;
     if ((float)g.beta != 0) {
         const int t = threadIdx.x % 128;
@@ -198,25 +181,12 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
           at.z, turn);
 }
 
-/* Where a warpgroup gets sums of the cluster's other blocks: behind the ring's barriers. */
-__device__ __forceinline__ cluster_exchange exchange_of(const ring &r, int consumer) {
-    constexpr int BYTES = EXCHANGE_BYTES<REGISTERS, CLUSTER_K>;
-    const unsigned buffer = r.empty + 8 * STAGES;
-    const unsigned full = buffer + CONSUMERS * BYTES + 16 * consumer;
-    return {buffer + consumer * BYTES, full, full + 8, 0};
-}
-
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     ring r = ring_init(STAGE);
-    if (CLUSTER_K > 1 && threadIdx.x == 0) {
-        for (int i = 0; i < CONSUMERS; i++)
-            exchange_init<CLUSTER_K>(exchange_of(r, i));
-    }
-    barriers_ready();
     const work_list list = work_list_of(g, w, BLOCK_N);
     const int group = threadIdx.x / 128;
     if (threadIdx.x == 0) {
@@ -227,7 +197,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
-            for (int item = list.first; item < list.items; item += list.step) {
+            for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
                 const block_work at = work_of(g, w, list, item);
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
                     fill<A_ACROSS, B_ACROSS>(g, a_map, b_map, r, step, at.tile.row * BLOCK_M,
@@ -238,11 +208,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
-#if CLUSTER_K > 1
-        cluster_exchange exchange = exchange_of(r, consumer);
-#endif
         unsigned turn = 0;
-        for (int item = list.first; item < list.items; item += list.step, turn ^= BOXES % 2) {
+        for (int item = blockIdx.x; item < list.items; item += gridDim.x, turn ^= BOXES % 2) {
             const block_work at = work_of(g, w, list, item);
             const int steps = at.steps.end - at.steps.first;
             float sum[REGISTERS];
@@ -255,31 +222,17 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 for (int i = 0; i < REGISTERS; i++)
                     sum[i] = i < WGMMA_NARROW / 2 ? narrow[i] : 0;
             }
-#if CLUSTER_K == 1
             finish(g, w, c_map, sum, at, r, consumer, turn);
-#else
-            float share[SHARE];
-            cluster_sum<REGISTERS, CLUSTER_K>(sum, exchange, share);
-            finish(g, w, c_map, share, at, r, consumer, turn);
-#endif
         }
         if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }
-    if (CLUSTER * CLUSTER_K > 1)
-        cluster_barrier(); /* other blocks' copies and arrivals have landed */
 }
 
 /* Two blocks of 64 rows share a multiprocessor: one stores its tile while the other multiplies. */
 constexpr int RESIDENT = BLOCK_M == 64 && BLOCK_N < 256 ? 2 : 1;
 
-#if CLUSTER * CLUSTER_K > 1
-#define WGMMA_CLUSTER __cluster_dims__(CLUSTER *CLUSTER_K, 1, 1)
-#else
-#define WGMMA_CLUSTER
-#endif
-
 #define WGMMA_PRODUCT(name, A_ACROSS, B_ACROSS)                                                    \
-    extern "C" __global__ void WGMMA_CLUSTER __launch_bounds__(THREADS, RESIDENT)                  \
+    extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)                                \
         name(const __grid_constant__ gemm_args g, const __grid_constant__ wgmma_args w,            \
              const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,   \
              const __grid_constant__ tensor_map c_map) {                                           \

@@ -257,7 +257,6 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     ring r = ring_init(STAGE);
-    barriers_ready();
     const work_list list = work_list_of(g, w, BLOCK_N);
     const int group = threadIdx.x / 128;
     if (threadIdx.x == 0) {
@@ -268,7 +267,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
-            for (int item = list.first; item < list.items; item += list.step) {
+            for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
                 const block_work at = work_of(g, w, list, item);
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
                     fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
@@ -282,7 +281,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
         columns mine = my_columns<B_ACROSS>(consumer);
-        for (int item = list.first; item < list.items; item += list.step) {
+        for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
             const block_work at = work_of(g, w, list, item);
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;

@@ -24,12 +24,6 @@
 #ifndef CONSUMERS
 #define CONSUMERS 2 /* warpgroups that multiply */
 #endif
-#ifndef CLUSTER
-#define CLUSTER 1 /* blocks of a cluster whose tiles of C are adjacent in a column */
-#endif
-#ifndef CLUSTER_K
-#define CLUSTER_K 1 /* blocks of a cluster that compute the same tile: cluster_sum.cuh */
-#endif
 constexpr int THREADS = 128 * (CONSUMERS + 1);
 /* Buffers for C per warpgroup, and their bytes. */
 #ifndef OUT_BUFFERS
@@ -37,10 +31,10 @@ constexpr int THREADS = 128 * (CONSUMERS + 1);
 #endif
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
 /* Registers per thread; the warpgroups share 256 (CONSUMERS 1) or 512. */
-constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CLUSTER > 1 || CONSUMERS == 1 ? 216 : 240;
-constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 && CLUSTER == 1 ? 24 : 40;
-/* Clusters per column of the tile order (tile_order.cuh). */
-constexpr int GROUP = 2048 / (BLOCK_M * CLUSTER);
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CONSUMERS == 2 ? 240 : 216;
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 40;
+/* Tiles per column of the tile order (tile_order.cuh). */
+constexpr int GROUP = 2048 / BLOCK_M;
 
 /* ---- work items of a block: a range of K of a tile of C ---- */
 
@@ -51,26 +45,20 @@ typedef struct block_work {
 } block_work;
 
 /* The items of a launch: all ranges of K, and matrices, of the full tiles, then of narrow ones at
- * the right edge. This cluster's are first, first + step, ... */
+ * the right edge. A block takes every gridDim.x-th. */
 typedef struct work_list {
-    int down, across; /* full tiles of C, counted in clusters */
+    int down, across; /* full tiles of C */
     int ranges;       /* of K, of all matrices */
-    int items, first, step;
+    int items;
 } work_list;
 
 __device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmma_args &w,
                                                   int block_n) {
-    const int down = (int)((g.M + BLOCK_M * CLUSTER - 1) / (BLOCK_M * CLUSTER));
+    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int columns = (int)((g.N + block_n - 1) / block_n), rest = (int)g.N % block_n;
     const bool narrow = sizeof(REAL) == 2 && columns > 1 && rest > 0 && rest <= WGMMA_NARROW;
     const int ranges = (int)g.split * (int)w.batches;
-    constexpr int BLOCKS = CLUSTER * CLUSTER_K;
-    return {down,
-            columns - narrow,
-            ranges,
-            down * columns * ranges,
-            (int)blockIdx.x / BLOCKS,
-            (int)gridDim.x / BLOCKS};
+    return {down, columns - narrow, ranges, down * columns * ranges};
 }
 
 /* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
@@ -82,11 +70,9 @@ __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_ar
     const int at = narrow ? item - first_narrow : item, tiles = narrow ? list.down : full;
     const int range = at / tiles, tile = at - range * tiles, split = (int)g.split;
     const int z = split == 1 ? range : range / split, part = range - z * split;
-    const int rank = CLUSTER_K > 1 ? (int)cluster_rank() : 0;
     block_work work = {place<GROUP>(tile, list.down, list.across), part, (int)blockIdx.z + z,
-                       range_of(part * CLUSTER_K + rank, split * CLUSTER_K, w.steps)};
+                       range_of(part, split, w.steps)};
     if (narrow) work.tile = {tile, list.across};
-    if (CLUSTER > 1) work.tile.row = work.tile.row * CLUSTER + cluster_rank();
     return work;
 }
 
@@ -108,7 +94,7 @@ typedef struct ring {
     unsigned parity;
 } ring;
 
-/* Lays out dynamic shared memory and initializes the barriers; barriers_ready() has to follow. */
+/* Lays out dynamic shared memory and initializes the barriers; for all threads of the block. */
 __device__ __forceinline__ ring ring_init(int stage_bytes) {
     extern __shared__ __align__(1024) unsigned char shared[];
     ring r;
@@ -121,19 +107,12 @@ __device__ __forceinline__ ring ring_init(int stage_bytes) {
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
             barrier_init(r.full + 8 * s, 1);
-            barrier_init(r.empty + 8 * s, 4 * CONSUMERS * CLUSTER);
+            barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
         }
+        barrier_init_done();
     }
+    __syncthreads();
     return r;
-}
-
-/* After all barriers are initialized; for all threads of the block. */
-__device__ __forceinline__ void barriers_ready() {
-    if (threadIdx.x == 0) barrier_init_done();
-    if (CLUSTER * CLUSTER_K > 1)
-        cluster_barrier_after_fence();
-    else
-        __syncthreads();
 }
 
 __device__ __forceinline__ void next(ring &r) {
@@ -144,16 +123,10 @@ __device__ __forceinline__ void next(ring &r) {
     }
 }
 
-/* This warp is done with a stage: lane 0 arrives, after all lanes have read. In a cluster each block
- * fills part of all blocks' stages, so a lane arrives at each block's barrier. */
+/* This warp is done with a stage: lane 0 arrives, after all lanes have read. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
     __syncwarp();
-    const unsigned lane = threadIdx.x % 32;
-    if (CLUSTER > 1) {
-        if (lane < CLUSTER) barrier_arrive_in_cluster(r.empty + 8 * stage, lane);
-    } else if (lane == 0) {
-        barrier_arrive(r.empty + 8 * stage);
-    }
+    if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
 }
 
 /* ---- C ----
