@@ -1,7 +1,7 @@
 """The pytest plugin: the marker `smemkern`, the fixture `smemkern_watch`, the baseline of counts.
 
 It is a module beside the package, because pytest imports it in every project where smemkern is
-installed: importing the package imports NumPy. smemkern/_pytest_checks.py does the work.
+installed: importing the package imports NumPy. smemkern/_reports/pytest_checks.py does the work.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     named = config.getoption("smemkern_baseline") or config.getini("smemkern_baseline")
     if named or config.getoption("smemkern_update_baseline"):
-        from smemkern import _pytest_checks
+        from smemkern._reports import pytest_checks
 
-        plugin = _pytest_checks.BaselinePlugin(config)
+        plugin = pytest_checks.BaselinePlugin(config)
         config.pluginmanager.register(plugin, "smemkern-baseline")
 
 
@@ -60,16 +60,16 @@ if _NEW:
     def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if item.get_closest_marker("smemkern") is None:
             return (yield)
-        from smemkern import _pytest_checks
+        from smemkern._reports import pytest_checks
 
-        limits = _pytest_checks.limits_of(item)
-        with _pytest_checks.watched(limits) as seen:
+        limits = pytest_checks.limits_of(item)
+        with pytest_checks.watched(limits) as seen:
             try:
                 result = yield
             except BaseException:  # what was found may be the cause
-                _pytest_checks.describe(item, limits, seen)
+                pytest_checks.describe(item, limits, seen)
                 raise
-        _pytest_checks.check(item, limits, seen)
+        pytest_checks.check(item, limits, seen)
         return result
 
 

@@ -3,9 +3,10 @@
     python benchmarks/drawn.py --count 60                     # 60 draws of each kind
     python benchmarks/drawn.py --count 60 --seed 7 --candidates --output drawn.json
 
-A step of gpu.py (`sweep`). M, N and K are log-uniform in 2..16384, half of the shapes are rounded
-to multiples of 16, the layout is one of NN, NT, TN, TT. Times are medians between CUDA events, in
-turns with torch.matmul (transposes: with a copy of the same bytes and PyTorch's transpose).
+Part of the step `sweep` of gpu.py. M, N and K are log-uniform in 2..16384, half of the shapes are
+rounded to multiples of 16, the layout is one of NN, NT, TN, TT. Times are medians between CUDA
+events, in turns with torch.matmul (transposes: with a copy of the same bytes and PyTorch's
+transpose).
 `--candidates` also times the variants among which `auto` chooses. That tells a wrong choice from a
 missing kernel.
 """
@@ -83,12 +84,14 @@ def error_of(torch: Any, a: Any, b: Any, out: Any) -> float:
     return float(torch.linalg.norm(out.double() - exact) / torch.linalg.norm(exact))
 
 
-def candidates_of(kind: Kind, batch: int, shape: Shape) -> list[tuple[str, dict[str, int]]]:
+def candidates_of(
+    dtype: str, accuracy: str, batch: int, shape: Shape, layout: str
+) -> list[tuple[str, dict[str, int]]]:
     """What `auto` chooses among, but for what it expects to be far slower."""
     import smemkern
 
-    every = smemkern.choices(*shape, dtype=kind.dtype, accuracy=kind.accuracy, batch=batch)
-    return [(c.variant, c.params) for c in every if c.microseconds < 5 * every[0].microseconds]
+    every = smemkern.choices(*shape, dtype=dtype, accuracy=accuracy, batch=batch, layout=layout)
+    return [(c.variant, c.params) for c in every if c.microseconds < 6 * every[0].microseconds]
 
 
 def product(torch: Any, kind: Kind, rng: random.Random, seconds: float, candidates: bool) -> Record:
@@ -107,7 +110,8 @@ def product(torch: Any, kind: Kind, rng: random.Random, seconds: float, candidat
     if math.prod(shape) * batch < 2**36:
         work["auto"]()
         line["error"] = error_of(torch, a, b, out)
-    for variant, params in candidates_of(kind, batch, shape) if candidates else ():
+    named = candidates_of(kind.dtype, kind.accuracy, batch, shape, layout) if candidates else []
+    for variant, params in named:
         name = f"{variant} {json.dumps(params)}" if params else variant
         one = partial(smemkern.gemm, a, b, variant=variant, out=out, **params)
         try:

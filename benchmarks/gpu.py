@@ -261,20 +261,22 @@ def transpose(seconds: float) -> Record:
 def tune(folder: Path, commit: str) -> Record:
     """Also writes timings.json next to the results: the new smemkern/timings.json."""
     import smemkern
-    from smemkern import _timings
-    from sweep import tune
+    from smemkern._variants import cost_model
+    from tune import tune
 
     record = tune()
-    timings = [_timings.Timing(**entry) for entry in record.pop("timings")]
+    timings = [cost_model.Timing(**entry) for entry in record.pop("timings")]
     facts = {"gpu": smemkern.devices()[0].description, "commit": commit}
-    _timings.write(folder / "timings.json", timings, facts)
+    cost_model.write(folder / "timings.json", timings, facts)
     return record
 
 
-def sweep() -> Record:
+def sweep(draws: int) -> Record:
+    """The 101 calls of sweep.py, and random ones with a seed that is new in each run."""
+    import drawn
     import sweep as shapes
 
-    return shapes.sweep()
+    return {**shapes.sweep(), "drawn": drawn.sweep(draws)}
 
 
 def overhead() -> Record:
@@ -321,6 +323,9 @@ def main() -> int:
         "--patterns", type=int, default=120, help="patterns per operation in `exact`"
     )
     parser.add_argument(
+        "--draws", type=int, default=60, help="random calls of each kind in `sweep`"
+    )
+    parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
     )
     parser.add_argument(
@@ -345,7 +350,7 @@ def main() -> int:
         "tune": lambda: tune(options.results, results.facts["commit"]),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.seconds),
-        "sweep": sweep,
+        "sweep": lambda: sweep(options.draws),
         "overhead": overhead,
         "portable": lambda: portable(options.seconds),
         "limits": limits,

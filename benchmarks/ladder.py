@@ -37,6 +37,9 @@ RATES = {
         "bf16": HALVES,
         "mma_fp16": HALVES,
         "mma_bf16": HALVES,
+        # Of int8 twice as many; a product for each of 14 moduli.
+        "ozaki2": 2 * HALVES / 14,
+        "mma_ozaki2": 2 * HALVES / 14,
     },
 }
 OF_TYPE = {"float32": FFMA, "float64": DMMA, "float16": HALVES, "bfloat16": HALVES}
@@ -257,6 +260,7 @@ GOALS = {
     "fp16": (1.0, 3.0),
     "bf16": (1.0, 3.0),
     "fp64": (1.0, 1.2),
+    "ozaki2": (1.35, 1.6),
 }
 
 

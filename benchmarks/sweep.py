@@ -1,4 +1,4 @@
-"""Compares gemm with `auto` and cuBLAS (through PyTorch) over many shapes and layouts.
+"""Compares gemm with `auto` and cuBLAS (through PyTorch) over 101 calls: shapes and layouts.
 
 A step of gpu.py. Arrays are on the GPU, and results go to existing arrays. Times are between CUDA
 events, so they include all that a call enqueues, also packing. Runs of the two are interleaved.
@@ -152,42 +152,6 @@ def sweep(seconds: float = 0.15, dtypes: tuple[str, ...] = ("float32",)) -> Reco
         "geometric_mean": mean,
         "least": min(ratios),
         "lines": lines,
-    }
-
-
-def tune(seconds: float = 0.03) -> Record:
-    """Times all variants, and fits the table from which `auto` predicts; with the fit's errors."""
-    import torch
-
-    import smemkern
-    from smemkern._bench import ALL_DTYPES, SHAPES, Bench, Line, _candidates
-    from smemkern._rows import Rows
-    from smemkern._timings import load
-
-    torch.manual_seed(2026)
-    device = smemkern.devices()[0]
-    wanted = [*SHAPES, *(shape for batch, shape, layout in shapes() if layout == "NN")]
-    lines = []
-    for shape in dict.fromkeys(wanted):
-        for dtype in ALL_DTYPES:
-            if math.prod(shape) > 2**37:
-                continue
-            a, b, out = operands(torch, 1, shape, "NN", getattr(torch, dtype))
-            named = _candidates("gemm", (dtype,), device)
-            work = [
-                partial(smemkern.gemm, a, b, variant=name, out=out, **params)
-                for name, params in named
-            ]
-            for (name, params), times in zip(named, in_turns(torch, work, seconds), strict=True):
-                ms = statistics.median(times)
-                rate = 2 * math.prod(shape) / ms * 1e-9
-                lines.append(Line("gemm", name, params, dtype, shape, ms, min(times), rate))
-    timings, fits = Bench(Rows(lines), device).fitted(load(device.description))
-    print(fits, flush=True)
-    return {
-        "torch": torch.__version__,
-        "timings": [timing._asdict() for timing in timings],
-        "fits": [fit._asdict() for fit in fits],
     }
 
 

@@ -31,6 +31,7 @@ import sources_tables
 import suites_tables
 from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
+from drawn_tables import drawn_calls
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
 from rows import ROOT, parameter_sets, table
 
@@ -358,6 +359,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "every transpose": numbers("transpose"),
             "claims": each(claims, measured),
             "emulator": emulator(),
+            "drawn": each(drawn_calls, measured),
             "goals": each(goals, measured),
             "transposes": each(transpose_goals, measured),
         },

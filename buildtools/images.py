@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import machine_code, nvrtc
-from .registry import INCLUDE, Row, Values, defines, headers, image_name
+from .registry import INCLUDE, Row, Values, defines, image_name, included
 from .targets import Targets, number
 from .toolkit import Toolkit
 
@@ -167,7 +167,7 @@ def _digest(image: Image, sources: Path, targets: Targets, kit: Toolkit) -> str:
         *defines(image.row, image.dtype, image.values),
     ]
     digest = hashlib.sha256("\0".join(recipe).encode())
-    for file in [sources / image.row.file, *headers(sources)]:
+    for file in included(sources / image.row.file, sources):
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
     # The build steps are inputs too.
     for module in (__file__, machine_code.__file__, nvrtc.__file__):

@@ -51,6 +51,7 @@ _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("tuned", "require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
+    "ozaki",
     *("any_strides", "boxes", "default_on"),
 }
 _WGMMA_KEYS = {"operand", "terms", "b_by_rows"}
@@ -118,6 +119,7 @@ class Row:
     both_orders: bool
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows of the thin operand per kernel; empty: another kind
+    ozaki: dict[str, bool] | None  # a product by residues: fields of smk_ozaki besides its kernels
     any_strides: bool  # of transposes: it has the further kernels of smk_transpose_kernels
     boxes: bool  # of transposes: its kernel reads x by TMA
     default_on: tuple[str, ...]  # devices on which variant "auto" is this row by default
@@ -164,6 +166,20 @@ def read(folder: Path) -> list[Row]:
 def headers(folder: Path) -> list[Path]:
     """The headers that a kernel may include: the host's and the kernels', and the kernels' own."""
     return sorted([*folder.glob("*.h"), *folder.glob(f"{INCLUDE}/*.cuh")])
+
+
+def included(file: Path, folder: Path) -> list[Path]:
+    """The file and the headers that it includes, directly or through others."""
+    known = {header.name: header for header in headers(folder)}
+    found = [file]
+    for each in found:  # grows
+        names = re.findall(
+            r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', each.read_text("utf-8"), re.MULTILINE
+        )
+        found += [
+            known[name] for name in dict.fromkeys(names) if known.get(name) not in (None, *found)
+        ]
+    return [file, *sorted(found[1:])]
 
 
 def image_name(row: Row, dtype: str, values: Values) -> str:
@@ -251,6 +267,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),
+        ozaki=_ozaki(entry["ozaki"], params, f"{where}, ozaki") if "ozaki" in entry else None,
         any_strides=_get(entry, "any_strides", bool, where, False),
         boxes=_get(entry, "boxes", bool, where, False),
         default_on=_default_on(entry, where),
@@ -326,6 +343,15 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     if terms not in (1, 2):
         raise TableError(f"{where}: terms = {terms} should be 1 or 2")
     return Wgmma(operand, terms, _get(entry, "b_by_rows", bool, where, False))
+
+
+def _ozaki(entry: object, params: Sequence[Param], where: str) -> dict[str, bool]:
+    if not isinstance(entry, dict):
+        raise TableError(f"{where}: {entry!r} should be a table {{ tma }}")
+    _only({"tma"}, entry, where)
+    if missing := sorted({"moduli", "workspace"} - {param.name for param in params}):
+        raise TableError(f"{where}: params.{missing[0]} is missing")
+    return {"tma": _get(entry, "tma", bool, where)}
 
 
 def _dims(

@@ -139,9 +139,12 @@ def _c_row(row: Row) -> Iterator[str]:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
         rows = ", ".join(map(str, row.skinny))
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
+    if row.ozaki:
+        kernels = ", ".join(f'"{row.stem}_{name}"' for name in ("scale", "pack", "combine"))
+        yield f"        .ozaki = {{{kernels}, {str(row.ozaki['tma']).lower()}}},"
     if row.any_strides:
         names = ("strided", "tall_skinny", "short_wide", "small", "copy", "in_place")
-        names += ("in_place_vectors", "aligned", "large", "tile32", "tile16")
+        names += ("in_place_vectors", "aligned", "large", "tile_by2", "tile_by4", "tile_by8")
         names += ("vectors", "vectors_small")
         kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
         yield f"        .transpose_kernels = {{{kernels}}},"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import _core
+from ._banks.request import Request
 from ._core import (
     CompileError,
     DriverTooOldError,
@@ -34,41 +35,42 @@ from ._core import (
     probe,
     transpose,
 )
-from ._devices import Device, devices, show_config
-from ._hazards import Hazard
-from ._observe import Trace, _measure, check, trace
-from ._profile import Profile, profile
-from ._registry import Param, Variant, variants
-from ._request import Request
-from ._trace_rows import GlobalRow, SharedRow
-from ._watch import Watch, watch
+from ._device.devices import Device, devices, show_config
+from ._trace.hazards import Hazard
+from ._trace.observe import Trace, _measure, check, trace
+from ._trace.rows import GlobalRow, SharedRow
+from ._trace.watch import Watch, watch
+from ._variants.registry import Param, Variant, variants
 
 if _TYPE_CHECKING:
     from . import banks, coalescing, dask, plot, widgets
-    from ._architectures import architectures
-    from ._bench import bench
-    from ._ceilings import ceilings
-    from ._choices import choices
-    from ._judge import Judgement, judge
-    from ._occupancy import occupancy
-    from ._roofline import roofline
-    from ._transfer import empty_cache, last_transfer
+    from ._device.architectures import architectures
+    from ._device.ceilings import ceilings
+    from ._device.occupancy import occupancy
+    from ._device.transfer import empty_cache, last_transfer
+    from ._judge.judge import Judgement, judge
+    from ._performance.bench import bench
+    from ._performance.profile import Profile, profile
+    from ._performance.roofline import roofline
+    from ._variants.choices import choices
 
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
 
 # Imported on first use: they are slow to import, and running kernels does not need them.
 _MODULES = ("banks", "coalescing", "dask", "plot", "widgets")
 _FUNCTIONS = {
-    "architectures": "_architectures",
-    "bench": "_bench",
-    "ceilings": "_ceilings",
-    "choices": "_choices",
-    "Judgement": "_judge",
-    "empty_cache": "_transfer",
-    "judge": "_judge",
-    "last_transfer": "_transfer",
-    "occupancy": "_occupancy",
-    "roofline": "_roofline",
+    "architectures": "_device.architectures",
+    "bench": "_performance.bench",
+    "ceilings": "_device.ceilings",
+    "choices": "_variants.choices",
+    "Judgement": "_judge.judge",
+    "Profile": "_performance.profile",
+    "empty_cache": "_device.transfer",
+    "judge": "_judge.judge",
+    "last_transfer": "_device.transfer",
+    "occupancy": "_device.occupancy",
+    "profile": "_performance.profile",
+    "roofline": "_performance.roofline",
 }
 
 

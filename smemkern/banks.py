@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._architectures import BANK_BYTES
-from ._banks_history import banks_of
-from ._layout import Access, Cost, Layout, Swizzle, pattern
-from ._request import Request, explain
-from ._rows import Rows
-from ._suggest import Choice, Suggestion, suggest
-from ._wavefronts import LANES, Arch, check_width, generation_of, ideal, integers, wavefronts
+from ._banks.history import banks_of
+from ._banks.layout import Access, Cost, Layout, Swizzle, pattern
+from ._banks.request import Request, explain
+from ._banks.suggest import Choice, Suggestion, suggest
+from ._banks.wavefronts import LANES, Arch, check_width, generation_of, ideal, integers, wavefronts
+from ._device.architectures import BANK_BYTES
+from ._render.rows import Rows
 
 __all__ = [
     "Access",

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._rows import Rows
-from ._wavefronts import LANES, check_addresses, integers, mask_of, read_lanes
+from ._banks.wavefronts import LANES, check_addresses, integers, mask_of, read_lanes
+from ._render.rows import Rows
 
 __all__ = [
     "LINE",

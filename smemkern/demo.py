@@ -13,13 +13,13 @@ with contextlib.suppress(ImportError):
 
 from . import reference
 from ._core import gemm
-from ._devices import devices
-from ._document import Facts, Heading, Listing, Node, Paragraph, Table
-from ._observe import Trace, _measure, trace
-from ._progress import over
-from ._registry import Variant, variants
-from ._rows import factor
-from ._table import Cut, Right
+from ._device.devices import devices
+from ._render.document import Facts, Heading, Node, Paragraph, Table
+from ._render.progress import over
+from ._render.rows import factor
+from ._render.table import Note, Right
+from ._trace.observe import Trace, _measure, trace
+from ._variants.registry import Variant, variants
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +54,7 @@ class Line(NamedTuple):
             self.trace.shared_wavefronts,
             factor(self.trace.shared_wavefronts, ideal) if requests else Right("-"),
             Right(f"{self.error:.2g}") if self.correct else Right(f"{self.error:.2g} WRONG", "bad"),
-            Cut(self.row.summary, "dim"),
+            Note(self.row.summary, "dim"),
         )
 
     def data(self) -> dict[str, Any]:
@@ -278,9 +278,8 @@ class Demo(NamedTuple):
             header = (op, "ms", rows[0].unit, *"requests wavefronts factor error".split())
             nodes.append(Table((*header, "what it is"), [line.cells() for line in rows]))
         nodes += [Heading("What the counts show"), Facts(conclusion(self.lines, self.device))]
-        wide = max(len(command) for command, _ in LOOK_CLOSER)
-        closer = [f"python -m smemkern {command:{wide}}  {why}" for command, why in LOOK_CLOSER]
-        nodes += [Heading("Look closer"), Listing(closer)]
+        closer = [(f"python -m smemkern {command}", why) for command, why in LOOK_CLOSER]
+        nodes += [Heading("Look closer"), Facts(closer)]
         nodes += [
             Paragraph(f"{row.op} {row.name} was left out: {reason}")
             for row, reason in self.left_out

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from ._observe import Trace, trace
+from ._trace.observe import Trace, trace
 
 
 class Mistake(NamedTuple):

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._architectures import BANK_BYTES, BANKS
-from ._layout import Layout
-from ._occupancy import LIMITERS
-from ._occupancy import occupancy as _occupancy
-from ._request import Request, explain
-from ._roofline import Roofline
-from ._roofline import roofline as _roofline
-from ._wavefronts import LANES, Arch, lanes_of, mask_of
+from ._banks.layout import Layout
+from ._banks.request import Request, explain
+from ._banks.wavefronts import LANES, Arch, lanes_of, mask_of
+from ._device.architectures import BANK_BYTES, BANKS
+from ._device.occupancy import LIMITERS
+from ._device.occupancy import occupancy as _occupancy
+from ._performance.roofline import Roofline
+from ._performance.roofline import roofline as _roofline
 from .banks import stride_table as _stride_table
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
     if what._bits:
         title += f"\nthe tile starts at a multiple of {what.alignment} bytes"
     if access is not None:
-        from ._access import read_access
+        from ._banks.access import read_access
 
         given = read_access(access, what.rows, what.cols, what.itemsize)
         cost = int(what.wavefronts(given)[request])

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import plot
-from ._access import read_access
-from ._layout import TMA, Layout
-from ._request import Request, explain
-from ._wavefronts import LANES
+from ._banks.access import read_access
+from ._banks.layout import TMA, Layout
+from ._banks.request import Request, explain
+from ._banks.wavefronts import LANES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,7 +2,8 @@
 
 So a first run takes about two minutes on two cores, and touches every part. Which cases are run
 is fixed, so that two runs are of the same ones. Nothing is left out of files, or of tests, that are
-picked by path, by -k or by -m.
+picked by path, by -k or by -m. Tests that are marked `long`, or cases, are left to --all, too: they
+take many seconds, and the mark names the test that has their subject in a first run.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def chosen(items: list[pytest.Item]) -> list[pytest.Item]:
     """The items of a first run, in their order."""
     tests: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
+        if item.get_closest_marker("long"):
+            continue
         function = getattr(item, "originalname", None) or item.name
         tests.setdefault((item.nodeid.split("::")[0], function), []).append(item)
     kept = {case for cases in tests.values() for case in cases[:: -(-len(cases) // CASES)]}

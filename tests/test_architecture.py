@@ -1,5 +1,8 @@
-"""The folders of csrc include each other as docs/design.md draws it, and in no other way."""
+"""The folders of csrc, and those of the Python package, use each other as docs/design.md draws it,
+and in no other way."""
 
+import ast
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -20,11 +23,11 @@ HEADERS = {
 }
 
 
-def drawn():
-    """{folder: folders that it may include}, from the page's block of lines `a -> b, c`."""
+def drawn(block="text arrows", arrow="->"):
+    """{folder: folders that it may use}, from the page's block of lines `a -> b, c`."""
     text = (ROOT / "docs" / "design.md").read_text()
-    block = re.search(r"```text arrows\n(.*?)```", text, re.DOTALL)[1]
-    rows = (line.split("->") for line in block.splitlines())
+    found = re.search(rf"```{block}\n(.*?)```", text, re.DOTALL)[1]
+    rows = (line.split(arrow) for line in found.splitlines() if f" {arrow}" in line)
     return {left.strip(): set(re.findall(r"[\w/]+", right)) for left, right in rows}
 
 
@@ -62,15 +65,13 @@ def test_arrows(folder):
     assert found <= drawn()[folder]
 
 
-def test_arrows_go_one_way():
-    graph = drawn()
-    above: list[str] = []
+@pytest.mark.parametrize("block", ["text arrows", "text python arrows"])
+def test_arrows_go_one_way(block):
+    graph = drawn(block)
     while graph:
         lowest = [folder for folder, below in graph.items() if not below & set(graph)]
         assert lowest, f"a circle among {sorted(graph)}"
-        above += lowest
         graph = {folder: below for folder, below in graph.items() if folder not in lowest}
-    assert len(above) == len(FOLDERS)
 
 
 @pytest.mark.parametrize("folder", HEADERS)
@@ -85,3 +86,54 @@ def test_folders_offer_one_header(folder):
         and not (str(a.parent) == "emu" and folder.startswith("emu/"))
     }
     assert used <= HEADERS[folder]
+
+
+# ---- the Python package ----
+
+PACKAGE = ROOT / "smemkern"
+PARTS = sorted(
+    {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
+)
+
+
+def imports(part):
+    """(imported part, whether within a function) of a folder or module of the package."""
+    folder = PACKAGE / part
+    for path in folder.rglob("*.py") if folder.is_dir() else [folder.with_suffix(".py")]:
+        tree = ast.parse(path.read_text())
+        functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
+        inside = {id(n) for function in functions for n in ast.walk(function)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.level or "smemkern" in node.module):
+                for name in targets(node, path):
+                    yield name, id(node) in inside
+
+
+def targets(node, path):
+    """The parts of the package that a `from ... import ...` names."""
+    module = (node.module or "").split(".") if node.module else []
+    if node.level:
+        here = path.relative_to(PACKAGE.parent).parent.parts
+        module = [*here[: len(here) - node.level + 1], *module]
+    below = module[1:2] or [alias.name for alias in node.names]
+    return {name if name in {*PARTS, "_core"} else "__init__" for name in below}
+
+
+def test_every_part_of_the_package_is_drawn():
+    assert set(drawn("text python arrows")) == set(PARTS)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_arrows_of_python(part):
+    found = {pair for pair in imports(part) if pair[0] not in (part, "_core")}
+    solid = drawn("text python arrows")[part]
+    dotted = drawn("text python arrows", "..>").get(part, set())
+    assert {name for name, inside in found if not inside} <= solid
+    assert {name for name, _ in found} == solid | dotted
+
+
+def test_python_modules_that_c_imports_exist():
+    text = "".join(path.read_text() for path in CSRC.rglob("*.c"))
+    names = set(re.findall(r'PyImport_ImportModule\("(smemkern[\w.]*)"\)', text))
+    assert len(names) > 5
+    assert not [name for name in names if importlib.util.find_spec(name) is None]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from smemkern._argspec import argument, arguments, extent
+from smemkern._trace.argspec import argument, arguments, extent
 
 
 def one(text, seed=0):
@@ -38,6 +38,14 @@ def test_numpys_names_and_bases():
     assert one("i32=-5") == -5
     assert np.isnan(one("f32=nan"))
     assert one("f32[0]").size == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("5", 5), ("-3", -3), ("0x10", 16), ("0.5", 0.5), ("1e3", 1000.0)]
+)
+def test_a_number_without_a_type(text, value):
+    """Python's int or float, which a Kernel converts to the type of its parameter."""
+    assert type(one(text)) is type(value) and one(text) == value
 
 
 def test_random_is_of_the_seed():

@@ -7,7 +7,7 @@ import pytest
 
 import smemkern
 from smemkern import banks
-from smemkern._wavefronts import OPS
+from smemkern._banks.wavefronts import OPS
 
 WIDTHS = (1, 2, 4, 8, 16)
 

@@ -8,16 +8,19 @@ import pytest
 import smemkern
 from checks import HAS_GPU
 from rows import table
-from smemkern import _core, _timings
-from smemkern._bench import Bench, Line, fit
-from smemkern._rows import Rows
+from smemkern import _core
+from smemkern._performance.bench import Bench, Line, fit
+from smemkern._render.rows import Rows
+from smemkern._variants import cost_model
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
 
-def predicted(timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True):
-    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, 0, aligned)
+def predicted(
+    timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True, layout="NN"
+):
+    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, layout, aligned)
 
 
 # ---- the times
@@ -102,6 +105,11 @@ def config(tmp_path, monkeypatch):
     _core.set_timings(0, None)
 
 
+def test_wrong_layout():
+    with pytest.raises(ValueError, match="layout should be one of NN, NT, TN, TT, not 'N'"):
+        smemkern.choices(8, 8, 8, layout="N")
+
+
 def as_timed(timings, device, shapes, scale):
     """Lines as if every row took `scale` times what it is predicted to."""
     lines = []
@@ -118,8 +126,8 @@ def as_timed(timings, device, shapes, scale):
 
 def test_retuning_is_kept(config):
     gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
-    before = _timings.load("Some GPU 2")
-    assert before == _timings.read(_timings.PACKAGED)
+    before = cost_model.load("Some GPU 2")
+    assert before == cost_model.read(cost_model.PACKAGED)
     odd = [(m + 1, n + 1, k + 1) for m, n, k in CUBES]
     fits = as_timed(before, gpu, CUBES + odd, 2.0).retune(store=False)
     assert not list(config.rglob("*.json"))
@@ -127,7 +135,7 @@ def test_retuning_is_kept(config):
     assert len(fits) == len(before) and max(fit.error for fit in fits) < 0.02
     [file] = config.rglob("*.json")
     assert file.name == "timings-some-gpu-2.json"
-    after = _timings.load("Some GPU 2")
+    after = cost_model.load("Some GPU 2")
     for old, new in zip(before, after, strict=True):
         for shape in CUBES if old.aligned else odd:
             if 0 < old.side < min(shape[:2]):
@@ -140,20 +148,20 @@ def test_retuning_is_kept(config):
 def test_too_few_times(config):
     gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
     with pytest.raises(ValueError, match="3 times here, but 7"):
-        as_timed(_timings.load("x"), gpu, CUBES[:3], 1.0).retune()
+        as_timed(cost_model.load("x"), gpu, CUBES[:3], 1.0).retune()
 
 
 def test_a_broken_table_is_told(config):
-    file = _timings.stored("Some GPU 2")
+    file = cost_model.stored("Some GPU 2")
     file.parent.mkdir(parents=True)
-    entry = _timings.read(_timings.PACKAGED)[0]
+    entry = cost_model.read(cost_model.PACKAGED)[0]
     for text in ("{", '{"timings": [{"op": "gemm"}]}'):
         file.write_text(text)
         with pytest.warns(UserWarning, match="--retune"):
-            assert _timings.load("Some GPU 2") == _timings.read(_timings.PACKAGED)
-    _timings.write(file, [entry._replace(variant="gone")], {})
+            assert cost_model.load("Some GPU 2") == cost_model.read(cost_model.PACKAGED)
+    cost_model.write(file, [entry._replace(variant="gone")], {})
     with pytest.warns(UserWarning, match="gone"):
-        _timings.load("Some GPU 2")
+        cost_model.load("Some GPU 2")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +177,7 @@ def test_a_broken_table_is_told(config):
     ],
 )
 def test_wrong_timings(wrong, words):
-    entry = _timings.read(_timings.PACKAGED)[0]._replace(**wrong)
+    entry = cost_model.read(cost_model.PACKAGED)[0]._replace(**wrong)
     with pytest.raises((TypeError, ValueError), match=words):
         _core.set_timings(0, [entry])
     with pytest.raises(TypeError, match="a timing is a tuple"):
@@ -180,7 +188,7 @@ def test_wrong_timings(wrong, words):
 
 
 def test_a_prediction_is_the_sum_of_its_terms():
-    timing = _timings.Timing(
+    timing = cost_model.Timing(
         "gemm",
         "tiled",
         {"tile": 32},
@@ -199,12 +207,30 @@ def test_a_prediction_is_the_sum_of_its_terms():
     assert us == pytest.approx(np.dot(terms, timing.microseconds))
 
 
-def terms_of(variant, shape, dtype="float32", aligned=True, **params):
-    timing = _timings.Timing(
-        "gemm", variant, params, dtype, "float32", aligned, 0, (1.0,) * len(_timings.TERMS)
+def terms_of(variant, shape, dtype="float32", aligned=True, layout="NN", **params):
+    timing = cost_model.Timing(
+        "gemm", variant, params, dtype, "float32", aligned, 0, (1.0,) * len(cost_model.TERMS)
     )
-    [(_, _, terms)] = predicted([timing], shape, dtype, aligned=aligned)
-    return dict(zip(_timings.TERMS, terms, strict=True))
+    [(_, _, terms)] = predicted([timing], shape, dtype, aligned=aligned, layout=layout)
+    return dict(zip(cost_model.TERMS, terms, strict=True))
+
+
+def test_layouts_that_are_packed_first():
+    """wgmma reads tf32 operands from shared memory K-major only: a transposed A is packed."""
+    plain, b_only, both = (
+        terms_of("tf32", (2048, 1024, 512), layout=layout) for layout in ("NN", "NT", "TT")
+    )
+    assert b_only == plain
+    assert both["bytes"] - plain["bytes"] == pytest.approx(2 * 4 * 2048 * 512 * 1e-6)
+
+
+def test_few_rows_by_layout():
+    """The strips of a K-major thick operand have other sizes, so the tiles differ."""
+    row, column, transposed = (
+        terms_of("skinny", (4, 4096, 4096), layout=layout) for layout in ("NN", "NT", "TN")
+    )
+    assert row["tile"] != column["tile"] or row["step"] != column["step"]
+    assert transposed == row
 
 
 def planned(variant, shape, dtype, **params):
@@ -218,7 +244,7 @@ def planned(variant, shape, dtype, **params):
     return _core.plan("gemm", tuple(arrays), {"variant": variant, **params})
 
 
-TABLE = {(t.variant, *t.params.items(), t.dtype): t for t in _timings.read(_timings.PACKAGED)}
+TABLE = {(t.variant, *t.params.items(), t.dtype): t for t in cost_model.read(cost_model.PACKAGED)}
 
 
 @pytest.mark.parametrize("timing", TABLE.values(), ids=lambda t: f"{t.name}-{t.dtype}")
@@ -272,7 +298,7 @@ def test_bytes_that_are_moved():
 
 def test_rows_that_do_not_fit():
     def row(variant, dtype="float32", accuracy="float32", aligned=True, side=0):
-        return _timings.Timing("gemm", variant, {}, dtype, accuracy, aligned, side, (1.0,) * 6)
+        return cost_model.Timing("gemm", variant, {}, dtype, accuracy, aligned, side, (1.0,) * 6)
 
     table = [row("tiled"), row("tf32", accuracy="tf32"), row("fp16x3", accuracy="norm")]
     table += [row("fp16", "float16"), row("tiled", aligned=False), row("fp64", "float64")]
@@ -314,7 +340,7 @@ def test_auto_takes_what_is_predicted_to_be_fastest(rng):
     a, b = rng.standard_normal((2, 256, 256)).astype("f4")
     try:
         for name, params in (("tiled", {"tile": 8}), ("simt", {}), ("mma_tf32x3", {"stages": 2})):
-            timing = _timings.Timing(
+            timing = cost_model.Timing(
                 "gemm", name, params, "float32", "float32", True, 0, (1.0,) * 6
             )
             _core.set_timings(0, [timing])
@@ -334,7 +360,7 @@ def test_bench_on_a_gpu():
 def test_rows_of_the_table_are_compiled_ahead():
     """So that "auto" never waits for a compiler."""
     rows = table()
-    for timing in _timings.read(_timings.PACKAGED):
+    for timing in cost_model.read(cost_model.PACKAGED):
         row = rows[timing.op, timing.variant]
         assert timing.dtype in row.dtypes
         assert {**row.prebuilt[0], **timing.params} in row.prebuilt, timing.name

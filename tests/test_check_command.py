@@ -93,3 +93,15 @@ def test_a_benign_race_is_a_note(tmp_path, nvrtc, capsys):
     out = capsys.readouterr().out
     assert "note: add.cu:2 reads argument 0, element 0" in out
     assert "no hazards" in out
+
+
+def test_a_number_for_a_pointer(nvrtc, command, tmp_path):
+    """An array was forgotten: a command has no addresses to pass."""
+    file = tmp_path / "k.cu"
+    file.write_text("__global__ void k(const float *x, int n) {}")
+    given = f"check {file} --grid 1 --block 1 --arg"
+    assert command.run(f"{given} 1024 --arg 32") == 2
+    assert "argument 0 is the number 1024, but the kernel's parameter is const float *x" in (
+        " ".join(command.err.split())
+    )
+    assert command.run(f"{given} 'f32[4]' --arg 32") == 0

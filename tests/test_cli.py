@@ -13,8 +13,11 @@ import pytest
 
 import smemkern
 from command import is_like, write_examples
-from smemkern import _cli_info, _core, _nvcc
+from smemkern import _core
 from smemkern.__main__ import COMMANDS, main
+from smemkern._cli import info
+from smemkern._compiler import nvcc
+from smemkern._performance import ncu
 from test_trace_rows import PTX
 
 SHELL = [sys.executable, "-m", "smemkern"]
@@ -120,11 +123,11 @@ def test_source_that_does_not_compile(command, tmp_path, nvrtc):
 def test_nothing_to_run_on(command, kernels, monkeypatch):
     assert command.run("bench --shape 8 --device cuda:99") == 3
     assert "device='emu'" in command.err
-    monkeypatch.setattr(smemkern._ncu, "find_ncu", _fails(_core.Error("there is no ncu")))
+    monkeypatch.setattr(ncu, "find_ncu", _fails(_core.Error("there is no ncu")))
     assert command.run("profile gemm") == 3
     assert "there is no ncu" in command.err
     monkeypatch.setattr(_core, "config", lambda: {"nvrtc": "not found"})
-    monkeypatch.setattr(_nvcc, "stamp", lambda: None)
+    monkeypatch.setattr(nvcc, "stamp", lambda: None)
     assert command.run("check sum.cu --grid 1 --block 32") == 3
     assert "pip install '.[nvrtc]' in the clone" in command.err
     monkeypatch.setitem(sys.modules, "argcomplete", None)
@@ -152,7 +155,7 @@ def _fails(error):
     ],
 )
 def test_every_end(command, monkeypatch, error, status, says):
-    monkeypatch.setattr(_cli_info, "run", _fails(error))
+    monkeypatch.setattr(info, "run", _fails(error))
     assert command.run("info") == status
     assert says in command.err and command.err.count("\n") == 1
     assert command.run("info --traceback") == status

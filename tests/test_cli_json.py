@@ -8,12 +8,13 @@ import pytest
 import json_pages
 import smemkern
 from command import PAGE, write_examples
-from smemkern import Device, _ncu
+from smemkern import Device
 from smemkern.__main__ import COMMANDS
-from smemkern._bench import Fit
-from smemkern._cli import plain
-from smemkern._profile import Profile, ProfileLine, ProfileRow
-from smemkern._rows import Rows
+from smemkern._cli.common import plain
+from smemkern._performance import ncu
+from smemkern._performance.bench import Fit
+from smemkern._performance.profile import Profile, ProfileLine, ProfileRow
+from smemkern._render.rows import Rows
 from test_trace_rows import PTX
 
 SUM = "--grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000"
@@ -99,11 +100,13 @@ def document(command, tmp_path, monkeypatch, short_demo):
     (tmp_path / "benign.cu").write_text(BENIGN)
     monkeypatch.chdir(tmp_path)
     gpu = Device("cuda:0", "Some GPU", (9, 0), 132, 1980.0, 2**37, 232448)
-    monkeypatch.setattr("smemkern._devices.devices", lambda: Rows([gpu, *smemkern.devices()]))
-    monkeypatch.setattr(_ncu, "find_ncu", lambda: "/somewhere/ncu")
+    monkeypatch.setattr(
+        "smemkern._device.devices.devices", lambda: Rows([gpu, *smemkern.devices()])
+    )
+    monkeypatch.setattr(ncu, "find_ncu", lambda: "/somewhere/ncu")
     fits = Rows([Fit("tiled", "float32", "aligned", 9, 0.1)])
-    monkeypatch.setattr("smemkern._bench.Bench.retune", lambda self: fits)
-    monkeypatch.setattr("smemkern._bench.ALL_DTYPES", ("float32",))
+    monkeypatch.setattr("smemkern._performance.bench.Bench.retune", lambda self: fits)
+    monkeypatch.setattr("smemkern._performance.bench.ALL_DTYPES", ("float32",))
     monkeypatch.setattr("smemkern.demo.why_not", lambda row, _: "no" * (row.name == "padded2"))
     left_out = smemkern.variants("gemm")[0]._replace(name="padded2")
     rows = [*smemkern.demo.variants(), left_out]
@@ -115,7 +118,7 @@ def document(command, tmp_path, monkeypatch, short_demo):
     ]
     a = np.ones((8, 8), np.float32)
     made = Profile(smemkern.trace("gemm", a, a), [counter], lines, "ncu ...")
-    monkeypatch.setattr("smemkern._profile.profile", lambda *args, **kw: made)
+    monkeypatch.setattr("smemkern._performance.profile.profile", lambda *args, **kw: made)
 
     def read(words):
         found = command.json(words)

@@ -10,7 +10,8 @@ import pytest
 
 import smemkern
 from command import is_like
-from smemkern import _cli_demo, demo
+from smemkern import demo
+from smemkern._cli.demo import EXAMPLES
 
 
 def test_demo(command):
@@ -19,7 +20,7 @@ def test_demo(command):
     assert command.run("demo --device emu") == 0
     assert time.perf_counter() - start < 60
     shown = command.out
-    [(_, example)] = _cli_demo.EXAMPLES
+    [(_, example)] = EXAMPLES
     assert is_like(shown, example)
     assert "WRONG" not in shown
     for row in smemkern.variants():

@@ -23,6 +23,10 @@ def test_two(n):
 
 def test_one():
     pass
+
+@pytest.mark.long(instead="test_one")
+def test_long():
+    pass
 """
 OPTIONS = "[tool.pytest.ini_options]\ntestpaths = ['tests']\naddopts = ['-ra']\n"
 
@@ -49,11 +53,11 @@ def run(tmp_path):
     return run_one
 
 
-ALL = (10, 6)
+ALL = (12, 6)
 
 
 def test_two_cases_of_each(run):
-    assert run() == (10, 0)  # of two files: 0 and 3, both, the one
+    assert run() == (10, 0)  # of two files: 0 and 3, both, the one; not the long one
 
 
 @pytest.mark.parametrize("arguments", [["--all"], ["tests"], ["-k", "test"]], ids=" ".join)
@@ -63,10 +67,17 @@ def test_all_of_what_is_asked_for(run, arguments):
 
 
 def test_a_file(run):
-    assert run("tests/test_a.py") == (5, 3)
+    assert run("tests/test_a.py") == (6, 3)
 
 
-@pytest.mark.parametrize(("arguments", "counts"), [([], (10, 0)), (["--all"], ALL)], ids=str)
+@pytest.mark.parametrize(
+    ("arguments", "counts"),
+    [
+        ([], (10, 0)),
+        pytest.param(["--all"], ALL, marks=pytest.mark.long(instead="the case without --all")),
+    ],
+    ids=str,
+)
 def test_workers_are_told(run, arguments, counts):
     pytest.importorskip("xdist")
     assert run(*arguments, "-n", "2") == counts

@@ -11,16 +11,19 @@ from rows import parameter_sets
 
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
 SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # of rows by mma.sync
-OTHER = {  # of rows by FFMAs
+OTHER = {  # of rows for small products
     "sliced_k": {"block_m": 64, "thread_m": 8, "slices": 2},
     "small_k": {"block_m": 128, "thread_n": 1},
 }
-CASES = [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
+CASES = [
+    pytest.param(row, dtype, id=f"{row.name}-{dtype}") for row in ROWS for dtype in row.dtypes
+]
 ORDERS = [pytest.param(*pair, id="".join(pair)) for pair in itertools.product("CF", repeat=2)]
 SHAPES = [(96, 136, 72), (65, 131, 67)]
 SETS = [
-    pytest.param(row, params, id="-".join(map(str, (row.name, *params.values()))))
+    pytest.param(row, dtype, params, id="-".join(map(str, (row.name, dtype, *params.values()))))
     for row in ROWS
+    for dtype in row.dtypes
     for params in parameter_sets(row)[1:]
 ]
 EITHER = pytest.mark.parametrize("shape", SHAPES, ids=["whole", "odd"])
@@ -97,10 +100,10 @@ def test_no_hazards_and_no_conflicts_in_reading(row, dtype, shape, of_a, of_b, r
 
 @pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
 @EITHER
-@pytest.mark.parametrize(("row", "params"), SETS)
-def test_other_tiles(row, params, shape, of_a, of_b, rng):
+@pytest.mark.parametrize(("row", "dtype", "params"), SETS)
+def test_other_tiles(row, dtype, params, shape, of_a, of_b, rng):
     m, n, k = shape
-    a, b = (random_matrix(rng, size, row.dtypes[0]) for size in ((m, k), (k, n)))
+    a, b = (random_matrix(rng, size, dtype) for size in ((m, k), (k, n)))
     trace = smemkern.trace("gemm", lying(a, of_a), lying(b, of_b), variant=row.name, **params)
     assert_gemm(trace.result, a, b, row=row)
     assert trace.hazards == ()

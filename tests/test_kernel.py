@@ -307,7 +307,9 @@ def test_structs(device, nvrtc):
         y = np.zeros(3)
         kernel(1, 1, y, argument, device=device)
         assert np.array_equal(y, [1.5, 3.5, -4])
-    with pytest.raises(TypeError, match=r"a struct of 32 bytes; pass bytes, numpy\.void"):
+    with pytest.raises(
+        TypeError, match=r"a struct of 32 bytes; pass a tuple of its members, or bytes"
+    ):
         kernel(1, 1, np.zeros(3), 1.0, device=device)
     with pytest.raises(ValueError, match="has 3 bytes, the kernel's parameter has 32"):
         kernel(1, 1, np.zeros(3), b"abc", device=device)
@@ -379,9 +381,9 @@ def test_only_entry(nvrtc):
 
 @pytest.mark.parametrize("header", ["cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h"])
 def test_headers_are_found(header, nvrtc):
-    from smemkern import _nvrtc
+    from smemkern._compiler import nvrtc as place
 
-    if not _nvrtc.include_options():
+    if not place.include_options():
         pytest.skip("CUDA's headers are not installed")
     source = f"#include <{header}>\n__global__ void k(float *y) {{ *y = 1; }}"
     y = np.zeros(1, "f4")
@@ -423,7 +425,7 @@ def test_trace_of_a_kernel(nvrtc):
 
 def test_no_nvrtc_says_what_to_install():
     code = (
-        "import smemkern, smemkern._nvrtc as place\n"
+        "import smemkern, smemkern._compiler.nvrtc as place\n"
         "place.library = lambda: None\n"
         "if smemkern._core.config()['nvrtc'][0].isdigit(): print('on the system')\n"
         "else:\n"
@@ -452,7 +454,7 @@ except FileNotFoundError as error: print(error)
 
 def test_an_error_of_the_search_for_the_compiler_is_passed_on():
     code = """
-import smemkern._nvrtc as place
+import smemkern._compiler.nvrtc as place
 def library():
     raise OSError("no disk")
 place.library = library
@@ -475,7 +477,9 @@ def test_no_library_of_the_current_folder(tmp_path, start):
         (tmp_path / "nvidia" / name).write_bytes(b"not a library")
     for name in ("cuda_runtime/include/cuda_fp16.h", "cu13/include/cuda_fp16.h"):
         (tmp_path / "nvidia" / name).touch()
-    code = "import smemkern._nvrtc as place; print(place.library(), place.include_options())"
+    code = (
+        "import smemkern._compiler.nvrtc as place; print(place.library(), place.include_options())"
+    )
     (tmp_path / "program.py").write_text(code)
     how = {"-m": ["-m", "program"], "-c": ["-c", code], "file": ["program.py"]}[start]
     given = environment()

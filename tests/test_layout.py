@@ -13,7 +13,7 @@ SWIZZLES = [None, "xor", "xor:8B", "xor:16B", Swizzle(2, 3, 4), (3, 4, 3), (1, 2
 
 
 def by_hand(layout, r, c):
-    """The address by the words of _layout.py, an element at a time."""
+    """The address by the words of _banks/layout.py, an element at a time."""
     size, row = layout.itemsize, layout.cols * layout.itemsize
     swizzle = layout.swizzle
     if isinstance(swizzle, str) and swizzle.startswith("xor"):

@@ -136,6 +136,7 @@ def test_of_the_reader(name):
     assert said in PAGE.read_text(), "docs/reliability.md does not name the limit"
 
 
+@pytest.mark.long(instead="the other limits")
 def test_of_a_text():
     """256 MiB: the reader looks at the size before anything else."""
     text = HEAD + body("") + "\n" * (256 << 20)

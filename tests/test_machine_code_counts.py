@@ -20,9 +20,10 @@ import numpy as np
 import pytest
 
 import smemkern
-from smemkern import _cuda_tools, _machine_code
-from smemkern._cuda_tools import Compiled, Resources, ToolError
-from smemkern._machine_code import Contradiction, Equations, Instruction
+from smemkern._compiler import cuda_tools
+from smemkern._compiler.cuda_tools import Compiled, Resources, ToolError
+from smemkern._trace import machine_code
+from smemkern._trace.machine_code import Contradiction, Equations, Instruction
 
 ROOT = Path(__file__).resolve().parent
 RECORD = json.loads(lzma.decompress((ROOT / "machine_code_h200.json.xz").read_bytes()))
@@ -37,9 +38,9 @@ SILENT = {
     "tiles_own_row": 1,
     "transpose": 1,
 }
-needs_ptxas = pytest.mark.skipif(not _cuda_tools.find("ptxas"), reason="needs ptxas")
+needs_ptxas = pytest.mark.skipif(not cuda_tools.find("ptxas"), reason="needs ptxas")
 needs_tools = pytest.mark.skipif(
-    not all(map(_cuda_tools.find, _cuda_tools.NAMES)), reason="needs ptxas and nvdisasm"
+    not all(map(cuda_tools.find, cuda_tools.NAMES)), reason="needs ptxas and nvdisasm"
 )
 
 
@@ -67,16 +68,14 @@ def recorded(monkeypatch):
         assert ptx == RECORD["ptx"]
         return Compiled(Resources(**CALLS[entry]["resources"]), entry.encode())
 
-    monkeypatch.setattr(_machine_code, "compiled", compiled)
-    monkeypatch.setattr(
-        _machine_code, "disassembly", lambda cubin: CALLS[cubin.decode()]["listing"]
-    )
+    monkeypatch.setattr(machine_code, "compiled", compiled)
+    monkeypatch.setattr(machine_code, "disassembly", lambda cubin: CALLS[cubin.decode()]["listing"])
 
 
 @pytest.fixture
 def without_tools(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(_cuda_tools, "_places", lambda name: iter(()))
+    monkeypatch.setattr(cuda_tools, "_places", lambda name: iter(()))
 
 
 # ---- the equations
@@ -134,7 +133,7 @@ def test_instructions():
         /*0040*/              @!UP0 EXIT ;
 //-----
 """
-    assert _machine_code.instructions(listing, "k") == [
+    assert machine_code.instructions(listing, "k") == [
         Instruction(0, "STS.U16", True, 12),
         Instruction(0, "LDS.128", False, 12),
         Instruction(0, "BRA", True, 12),
@@ -142,7 +141,7 @@ def test_instructions():
         Instruction(2, "EXIT", True, 14),
     ]
     opcodes = ("LDS", "LDS.U8", "STS.U16", "LDS.64", "STS.128")
-    assert [*map(_machine_code.width_of, opcodes)] == [4, 1, 2, 8, 16]
+    assert [*map(machine_code.width_of, opcodes)] == [4, 1, 2, 8, 16]
 
 
 def test_statements_are_those_of_the_entry():
@@ -159,7 +158,7 @@ def test_statements_are_those_of_the_entry():
 }
 .func other() { ret; }
 """
-    found = _machine_code.code_of(ptx, "k").statements
+    found = machine_code.code_of(ptx, "k").statements
     assert {line: (s.opcode, s.guarded) for line, s in found.items()} == {
         8: ("ld.shared.f32", False),
         10: ("st.shared.v2.f32", True),
@@ -298,7 +297,7 @@ def test_a_wrong_number_of_executions_silences_all_rows(recorded, monkeypatch):
     store = re.search(r"\n.*STS \[.*\n", listing)[0]
     wrong = listing.replace(store, store * 2)
     assert wrong != listing
-    monkeypatch.setattr(_machine_code, "disassembly", lambda cubin: wrong)
+    monkeypatch.setattr(machine_code, "disassembly", lambda cubin: wrong)
     assert {row.machine_source for row in trace("tiles8", machine_code=True).shared} == {"model"}
 
 
@@ -307,7 +306,7 @@ def test_an_access_of_an_unknown_line_silences_all_rows(recorded, monkeypatch):
     at = listing.index("\tLDS") if "\tLDS" in listing else listing.index("LDS")
     start = listing.rindex("line ", 0, at)
     wrong = listing[:start] + re.sub(r"line \d+", "line 1", listing[start:], count=1)
-    monkeypatch.setattr(_machine_code, "disassembly", lambda cubin: wrong)
+    monkeypatch.setattr(machine_code, "disassembly", lambda cubin: wrong)
     assert {row.machine_source for row in trace("tiles8", machine_code=True).shared} == {"model"}
 
 
@@ -352,7 +351,7 @@ def test_without_nvdisasm_there_are_registers(recorded, monkeypatch):
     def missing(cubin):
         raise ToolError("nvdisasm was not found")
 
-    monkeypatch.setattr(_machine_code, "disassembly", missing)
+    monkeypatch.setattr(machine_code, "disassembly", missing)
     t = trace("tiles8", machine_code=True)
     assert t.machine_code.resources.registers == 40
     assert t.machine_code.note == "nvdisasm was not found"
@@ -364,7 +363,7 @@ def test_occupancy_without_ptxas_is_an_estimate(without_tools):
     assert found.registers_from.startswith("estimate from the PTX: ptxas was not found")
     assert found.registers_per_thread == kernel("tiles8").live_registers
     assert found.shared_bytes == 4096 + 1024
-    assert "estimate from the PTX" in smemkern._document.text(found._nodes())
+    assert "estimate from the PTX" in smemkern._render.document.text(found._nodes())
 
 
 def fake_tool(folder, name, script):
@@ -387,7 +386,7 @@ def fake_tool(folder, name, script):
 def test_a_failing_ptxas_is_reported(tmp_path, monkeypatch, script, note):
     fake_tool(tmp_path, "ptxas", script)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_cuda_tools, "_kept", {})
+    monkeypatch.setattr(cuda_tools, "_kept", {})
     t = trace("transpose", machine_code=True)
     assert note in t.machine_code.note
     assert note in smemkern.occupancy(256, kernel("transpose")).registers_from
@@ -396,9 +395,9 @@ def test_a_failing_ptxas_is_reported(tmp_path, monkeypatch, script, note):
 def test_a_tool_that_does_not_end_is_stopped(tmp_path, monkeypatch):
     fake_tool(tmp_path, "nvdisasm", "import time; time.sleep(60)")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_cuda_tools, "SECONDS", 0.2)
+    monkeypatch.setattr(cuda_tools, "SECONDS", 0.2)
     with pytest.raises(ToolError, match=r"nvdisasm did not end within 0.2 s"):
-        _cuda_tools.disassembly(b"")
+        cuda_tools.disassembly(b"")
 
 
 def test_a_wrong_architecture_is_refused():
@@ -418,7 +417,7 @@ def test_a_wrong_architecture_is_refused():
 )
 def test_architecture(target, asked, used):
     ptx = f".version 8.0\n.target {target}, debug\n.address_size 64\n"
-    assert _cuda_tools.arch_for(ptx, asked) == used
+    assert cuda_tools.arch_for(ptx, asked) == used
 
 
 # ---- with the tools
@@ -430,7 +429,7 @@ def test_resources_are_those_of_the_object_file(name, tmp_path):
     """ptxas's options and our parsing, against `ptxas -v` on the whole module."""
     text = tmp_path / "all.ptx"
     text.write_text(RECORD["ptx"])
-    command = [_cuda_tools.find("ptxas"), "-v", "-arch=sm_90", "-o", os.devnull, str(text)]
+    command = [cuda_tools.find("ptxas"), "-v", "-arch=sm_90", "-o", os.devnull, str(text)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     part = said.split(f"'{name}'")[1]
     used = re.search(r"Used (\d+) registers", part)[1]
@@ -444,7 +443,7 @@ def test_spills_are_reported():
     head, entry, rest = RECORD["ptx"].partition(".visible .entry tiles8(")
     parameters, closing, body = rest.partition(")")
     limited = head + entry + parameters + closing + "\n.maxnreg 16" + body
-    resources = _cuda_tools.compiled(limited, "tiles8").resources
+    resources = cuda_tools.compiled(limited, "tiles8").resources
     assert resources.registers <= 24
     assert resources.stack > 0
     assert resources.spill_loads > 0
@@ -524,12 +523,12 @@ def test_tools_are_found_in_toolkits_and_wheels(tmp_path, monkeypatch):
     wheel = tmp_path / "nvidia" / "cu13" / "bin"
     wheel.mkdir(parents=True)
     fake_tool(wheel, "nvdisasm", "")
-    monkeypatch.setattr(_cuda_tools, "wheels", lambda: iter([tmp_path / "nvidia"]))
-    assert _cuda_tools.find("nvdisasm") == str(wheel / "nvdisasm")
+    monkeypatch.setattr(cuda_tools, "wheels", lambda: iter([tmp_path / "nvidia"]))
+    assert cuda_tools.find("nvdisasm") == str(wheel / "nvdisasm")
     toolkit = tmp_path / "toolkit" / "bin"
     toolkit.mkdir(parents=True)
     fake_tool(toolkit, "nvdisasm", "")
     monkeypatch.setenv("CUDA_HOME", str(toolkit.parent))
-    assert _cuda_tools.find("nvdisasm") == str(toolkit / "nvdisasm")
+    assert cuda_tools.find("nvdisasm") == str(toolkit / "nvdisasm")
     monkeypatch.setenv("PATH", str(wheel))
-    assert _cuda_tools.find("nvdisasm") == shutil.which("nvdisasm") == str(wheel / "nvdisasm")
+    assert cuda_tools.find("nvdisasm") == shutil.which("nvdisasm") == str(wheel / "nvdisasm")

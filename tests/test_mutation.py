@@ -43,6 +43,7 @@ def record_of(folder, *options):
 
 
 @needs_tree
+@pytest.mark.long(instead="test_every_removal_of_the_record_is_accounted_for, and tests of hazards")
 def test_each_removal_is_reported(tmp_path):
     kinds = "barrier,wait,commit,arrival,expect,phase,init,proxy"
     record = record_of(tmp_path, "--kinds", kinds)

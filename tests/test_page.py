@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import smemkern
-from smemkern import _document, _listing
-from smemkern._launch import Launch
+from smemkern._render import document
+from smemkern._trace import listing
+from smemkern._trace.launch import Launch
 from test_trace_rows import PTX, run
 
 VOID = {"meta", "rect", "line", "br"}
@@ -107,16 +108,18 @@ def test_hazards_are_shown():
     assert "!" in t.annotate()
 
 
+def listed(trace, width):
+    """The listing of a product's file at a width, as lines."""
+    return document.text(listing.nodes(trace, width=width)[:2], width).splitlines()
+
+
 @pytest.mark.parametrize("variant", ["conflicted", "vectorized", "pipelined"])
-def test_annotate_fits_a_terminal(variant):
-    """80 characters hold all counts, beside half a line of code; nothing is cut off."""
+def test_annotate_beside_the_code(variant):
+    """A narrow margin has all counts except the ideals, and nothing of the code is cut off."""
     a = np.ones((48, 48), np.float32)
     t = smemkern.trace("gemm", a, a, variant=variant)
-    wide, narrow = [
-        _document.text(_listing.nodes(t, width=n)[:2], n).splitlines() for n in (None, 80)
-    ]
-    assert max(map(len, narrow)) <= 80
-    assert narrow[2].index("line") < 55
+    wide, narrow = listed(t, None), listed(t, 90)
+    assert max(map(len, narrow)) <= 90
 
     def letters(lines, ideal):
         """Without blanks; `ideal`: the columns of it are there."""
@@ -131,6 +134,38 @@ def test_annotate_fits_a_terminal(variant):
 
     joined = any(row.joined for row in t.shared)
     assert letters(narrow, False) == letters(wide, joined)
+
+
+@pytest.mark.parametrize(
+    ("variant", "width"), [("conflicted", 80), ("vectorized", 68), ("pipelined", 68)]
+)
+def test_annotate_below_the_code(variant, width):
+    """Where a margin leaves less than 30 characters, all counts are in words below their line."""
+    a = np.ones((48, 48), np.float32)
+    t = smemkern.trace("gemm", a, a, variant=variant)
+    lines = listed(t, width)
+    assert max(map(len, lines)) <= width
+    counts, number = {}, 0
+    for line in lines[1:]:
+        if re.match(r" +\| ", line):
+            counts.setdefault(number, []).append(line.split("| ")[1])
+        elif re.match(r"[ +] {0,3}\d+( |$)", line):
+            number = int(line[1:].split()[0])
+    rows = [row for row in t.shared if row.file == f"gemm_{variant}.cu" and not row.callers]
+    assert rows
+    for line in {row.line for row in rows}:
+        here = [row for row in rows if row.line == line]
+        requests, wavefronts, ideal = (
+            sum(getattr(row, name) for row in here) for name in ("requests", "wavefronts", "ideal")
+        )
+        assert counts[line][0] == (
+            f"shared: {requests} requests, {wavefronts} wavefronts, {ideal} ideal, "
+            f"factor {wavefronts / ideal:.2f}"
+        )
+    shown = "".join("".join(lines).split())
+    source = next(row.source for row in smemkern.variants("gemm") if row.name == variant)
+    for line in source.splitlines():
+        assert "".join(line.split()) in shown
 
 
 def test_plot(conflicted):

@@ -164,7 +164,7 @@ else:
 def test_import_is_lazy():
     code = """
 import sys, smemkern
-for name in ("matplotlib", "smemkern.banks", "smemkern.plot", "smemkern._occupancy"):
+for name in ("matplotlib", "smemkern.banks", "smemkern.plot", "smemkern._device.occupancy"):
     assert name not in sys.modules, name
 assert "occupancy" in dir(smemkern) and callable(smemkern.occupancy)
 assert smemkern.banks is sys.modules["smemkern.banks"]

@@ -9,7 +9,8 @@ import pytest
 
 import smemkern
 from checks import HAS_GPU
-from smemkern import _ncu, _profile
+from smemkern._performance import ncu as _ncu
+from smemkern._performance import profile as _profile
 
 RECORDED = Path(__file__).parent / "ncu_h200"
 FAKE = """#!/bin/sh

@@ -13,7 +13,7 @@ import pytest
 
 import smemkern
 from checks import HAS_GPU, environment
-from smemkern import _progress
+from smemkern._render import progress
 
 
 class Terminal(io.StringIO):
@@ -37,18 +37,18 @@ def look(monkeypatch):
 @pytest.fixture
 def soon(monkeypatch):
     pytest.importorskip("tqdm")
-    monkeypatch.setattr(_progress, "DELAY", 0)
+    monkeypatch.setattr(progress, "DELAY", 0)
 
 
 def test_items_are_all_there(look):
     terminal = look()
-    assert list(_progress.over([3, 1, 2], "bench", "times")) == [3, 1, 2]
+    assert list(progress.over([3, 1, 2], "bench", "times")) == [3, 1, 2]
     assert not terminal.getvalue()  # it took no two seconds
 
 
 def test_bar(look, soon, capsys):
     terminal = look()
-    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
+    assert list(progress.over(range(3), "bench", "times")) == [0, 1, 2]
     assert "bench" in terminal.getvalue() and "/3" in terminal.getvalue()
     assert not capsys.readouterr().out
 
@@ -85,12 +85,12 @@ for device in ("emu", None, None):
 def test_nobody_looks(monkeypatch, soon):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
+    assert list(progress.over(range(3), "bench", "times")) == [0, 1, 2]
     a = np.ones((32, 32), np.float32)
     smemkern.trace("gemm", a, a, variant="naive", progress=True)
     assert not stream.getvalue()
     monkeypatch.setattr(sys, "stderr", None)  # as of pythonw
-    assert not _progress.is_watched()
+    assert not progress.is_watched()
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def without_tqdm(monkeypatch):
 def test_a_count_without_tqdm(look, monkeypatch, without_tqdm):
     terminal = look()
     for name in ("DELAY", "INTERVAL"):
-        monkeypatch.setattr(_progress, name, 0)
-    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
-    with _progress.Meter("trace", "blocks") as meter:
+        monkeypatch.setattr(progress, name, 0)
+    assert list(progress.over(range(3), "bench", "times")) == [0, 1, 2]
+    with progress.Meter("trace", "blocks") as meter:
         meter(1, 2)
         meter(2, 2)
     lines = [text.strip() for text in terminal.getvalue().split("\r") if text]
@@ -117,7 +117,7 @@ def test_a_count_without_tqdm(look, monkeypatch, without_tqdm):
 
 def test_no_count_of_what_takes_no_time(look, without_tqdm):
     terminal = look()
-    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
+    assert list(progress.over(range(3), "bench", "times")) == [0, 1, 2]
     assert not terminal.getvalue()
 
 
@@ -159,9 +159,9 @@ def test_commands_have_one(command, soon, short_demo, name, tmp_path, monkeypatc
     (tmp_path / "k.ptx").write_text(PTX)
     monkeypatch.chdir(tmp_path)
     seen = []
-    original = _progress._bar
+    original = progress._bar
     monkeypatch.setattr(
-        _progress,
+        progress,
         "_bar",
         lambda total, what, unit: seen.append(what) or original(total, what, unit),
     )
@@ -194,8 +194,8 @@ def test_on_a_real_terminal():
 
 
 CHILD = """import sys
-import smemkern._progress
+import smemkern._render.progress
 from smemkern.__main__ import main
-smemkern._progress.DELAY = 0  # a fast machine is done in 50 ms
+smemkern._render.progress.DELAY = 0  # a fast machine is done in 50 ms
 sys.exit(main(sys.argv[1:]))
 """

@@ -181,7 +181,9 @@ def test_unmarked():
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    "workers", [0, pytest.param(2, marks=pytest.mark.long(instead="the case without workers"))]
+)
 def test_the_baseline(project, workers, monkeypatch):
     pytest.importorskip("xdist")
     more = ["-n", str(workers)] if workers else []

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import pytest
 
 from command import checked_source, write_examples
-from smemkern import _reports
-from smemkern._findings import RULES, Case, Finding, Place, Sources, of_error
+from smemkern._reports import formats
+from smemkern._reports.findings import RULES, Case, Finding, Place, Sources, of_error
 
 SUM = "sum.cu --grid 4 --block 256 --arg f32[1000]=random --arg f32[4] --arg i32=1000"
 TILE = """#include "lib/store.cuh"
@@ -215,15 +215,15 @@ def test_any_text_stays_inside_of_its_field():
         message, name, file = hostile(rng), hostile(rng), hostile(rng)
         finding = Finding("RAW", message, Place(file, 3), (Place(hostile(rng), 4, "x"),))
         cases = [Case(name, file, 1, [finding])]
-        (result,) = json.loads(_reports.sarif(cases))["runs"][0]["results"]
+        (result,) = json.loads(formats.sarif(cases))["runs"][0]["results"]
         assert result["message"]["text"] == message, seed
         uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         if "\ud800" not in file:
             assert unquote(uri.removeprefix("file://")) == file, seed
-        (case,) = check_junit(_reports.junit(cases).encode("utf-8"))
+        (case,) = check_junit(formats.junit(cases).encode("utf-8"))
         shown = re.sub("[\0\x1b\ud800]", "\ufffd", name)
         assert case.get("name") == shown, seed
-        lines = _reports.github(cases).split("\n")
+        lines = formats.github(cases).split("\n")
         assert len(lines) == 3 and lines[1].startswith("smemkern: ") and not lines[2], seed
         assert not re.search(r"[\r\n]", lines[0]) and lines[0].count("::") >= 2, seed
         properties, _, data = lines[0].removeprefix("::").partition("::")

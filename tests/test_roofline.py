@@ -8,8 +8,8 @@ import pytest
 
 import smemkern
 from checks import HAS_GPU
-from smemkern import _ceilings
-from smemkern._roofline import traffic_of
+from smemkern._device import ceilings
+from smemkern._performance.roofline import traffic_of
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "nvidia-h200.json"
 H200 = smemkern.ceilings("H200")
@@ -95,10 +95,12 @@ def test_variants(op, shape):
 def test_no_variant_was_measured_above_its_roof():
     """Of the committed results, but for those whose loads ptxas joins."""
     results = json.loads(RESULTS.read_text())
-    checked = set()
+    checked, roofs = set(), {}
     for line in results["gemm"]["lines"]:
-        roof = smemkern.roofline("gemm", tuple(line["shape"]), line["dtype"], H200)
-        named = {row.variant: row for row in roof.variants}
+        problem = tuple(line["shape"]), line["dtype"]
+        if problem not in roofs:
+            roofs[problem] = smemkern.roofline("gemm", *problem, H200)
+        named = {row.variant: row for row in roofs[problem].variants}
         if line["params"] or line["variant"] not in named or line["variant"] in JOINED:
             continue
         assert line["tflops"] <= named[line["variant"]].attainable, line
@@ -124,21 +126,21 @@ def test_conflicted_meets_its_roof():
 def test_multiply_add(nvrtc, name, real, device):
     out = np.zeros(512, name)
     a, b = out.dtype.type(0.5), out.dtype.type(2)
-    _ceilings.kernel("multiply_add", real)(2, 256, out, a, b, 3, device=device)
-    x = np.arange(512)[:, None] % 256 + np.arange(_ceilings.CHAINS)
+    ceilings.kernel("multiply_add", real)(2, 256, out, a, b, 3, device=device)
+    x = np.arange(512)[:, None] % 256 + np.arange(ceilings.CHAINS)
     np.testing.assert_array_equal(out, (((x / 2 + 2) / 2 + 2) / 2 + 2).sum(1).astype(name))
 
 
 def test_copy(nvrtc, device, rng):
-    source = rng.integers(0, 2**32, 3 * _ceilings.COPIED // 4, np.uint32)
+    source = rng.integers(0, 2**32, 3 * ceilings.COPIED // 4, np.uint32)
     target = np.zeros_like(source)
-    _ceilings.kernel("copy")(3, 256, target, source, device=device)
+    ceilings.kernel("copy")(3, 256, target, source, device=device)
     np.testing.assert_array_equal(target, source)
 
 
 def test_read_shared(nvrtc, device):
     out = np.zeros(512, np.uint32)
-    _ceilings.kernel("read_shared")(2, 256, out, 5, device=device)
+    ceilings.kernel("read_shared")(2, 256, out, 5, device=device)
     at = np.arange(256)[:, None] + 256 * np.arange(4)
     once = (at ^ (at + 1) ^ (at + 2) ^ (at + 3)).sum(1) * 5
     np.testing.assert_array_equal(out, np.tile(once, 2))
@@ -147,17 +149,17 @@ def test_read_shared(nvrtc, device):
 def test_shared_reads_are_what_is_reckoned(nvrtc):
     """Each step moves READ bytes a thread, in 4 wavefronts a request."""
     out = np.zeros(256, np.uint32)
-    k = _ceilings.kernel("read_shared")
+    k = ceilings.kernel("read_shared")
     few, many = (smemkern.trace(k, 1, 256, out, steps) for steps in (2, 3))
     more = many.shared_wavefronts - few.shared_wavefronts
-    assert more * 128 == 256 * _ceilings.READ
+    assert more * 128 == 256 * ceilings.READ
 
 
 def test_measuring(nvrtc, monkeypatch):
     """The way of a GPU's ceilings, walked on the emulator: the figures mean nothing."""
     fake = smemkern.Device("emu", "fake", (9, 0), 1, 1000.0, 0, 0)
-    monkeypatch.setattr(smemkern._devices, "devices", lambda: (fake,))
-    found = _ceilings._measure("emu", steps=20, blocks=2)
+    monkeypatch.setattr(smemkern._device.devices, "devices", lambda: (fake,))
+    found = ceilings._measure("emu", steps=20, blocks=2)
     assert (found.device, found.arch, found.multiprocessors) == ("fake", "sm_90", 1)
     assert found.clock == 1e9 and found.memory > 0 and found.shared > 0
     assert min(found.compute["float32"], found.compute["float64"]) > 0
@@ -189,7 +191,7 @@ def test_the_measured_h200_is_near_the_published_h100():
 def test_measured(nvrtc):
     found = smemkern.ceilings()
     assert found is smemkern.ceilings("cuda") and found.source.startswith("measured now")
-    lanes = smemkern._architectures.architecture(found.arch)
+    lanes = smemkern._device.architectures.architecture(found.arch)
     peak = 2 * lanes.fp32_lanes * found.multiprocessors * found.clock
     assert 0.8 * peak < found.compute["float32"] < 1.05 * peak
     shared = 128 * found.multiprocessors * found.clock

@@ -8,12 +8,12 @@ import pytest
 
 import smemkern
 from smemkern import banks, coalescing, mistakes
-from smemkern._document import Facts, Heading, Listing, Paragraph, Picture, Table, text
-from smemkern._html import STYLE, markup
-from smemkern._page import page
-from smemkern._profile import Profile, ProfileLine, ProfileRow
-from smemkern._table import Bar, Cell, Right
-from smemkern._transfer import Transfer
+from smemkern._device.transfer import Transfer
+from smemkern._performance.profile import Profile, ProfileLine, ProfileRow
+from smemkern._render.document import Facts, Heading, Listing, Paragraph, Picture, Table, text
+from smemkern._render.html import STYLE, markup
+from smemkern._render.table import Bar, Cell, Right
+from smemkern._trace.page import page
 from test_page import check
 
 HOSTILE = "<script>alert('&\"')</script>"

@@ -13,9 +13,11 @@ import pytest
 
 import smemkern
 from checks import environment
-from smemkern import _compile, _core
-from smemkern._demangle import demangled, normal
-from smemkern._outline import Outline, every
+from smemkern import _core
+from smemkern._compiler import compile as compiling
+from smemkern._compiler.demangle import demangled, normal
+from smemkern._compiler.includes import Includes
+from smemkern._compiler.outline import Outline, every
 
 WHOLE = """\
 #include <algorithm>
@@ -101,7 +103,7 @@ def test_a_template_that_nothing_instantiates(project, rng):
 
 def test_nvcc_gives_the_same_numbers(project, rng, monkeypatch):
     """Where nvcc and a host compiler are found."""
-    if _compile._nvcc.stamp() is None:
+    if compiling.nvcc.stamp() is None:
         pytest.skip("there is no nvcc")
     project.write_text(WHOLE.replace('#include "nowhere/to/be/found.h"\n', ""))
     monkeypatch.setenv("SMEMKERN_COMPILER", "nvcc")
@@ -353,3 +355,24 @@ print(*sorted(set(re.findall(r"/\\S*nvrtc\\S*", open("/proc/self/maps").read()))
     builtins = [file for file in files if file.name.startswith("libnvrtc-builtins")]
     [library] = [file for file in files if file not in builtins]
     assert [file.parent for file in builtins] == [library.parent]
+
+
+@pytest.mark.parametrize("part", ["/*", 'R"(', '"'])
+def test_texts_that_nothing_closes_have_an_outline(part):
+    """Each is one token up to the end; that takes no time that grows with its square."""
+    text = f"int before; {part * 100_000}"
+    assert [item.kind for item in Outline(text).items][0] == "simple"
+    assert not Includes(f"#pragma once\n{text}", Path("kernel.cu"), "kernel.cu", []).missing
+
+
+def test_kernels_of_libraries_alone(tmp_path):
+    """A program that only calls CUB or Thrust: their kernels are named without their arguments."""
+    one = "template <typename T> __global__ void reduce(T *x) { *x = 1; }"
+    instances = "".join(f"template __global__ void reduce<{t}>({t} *);" for t in ("int", "float"))
+    source = f"namespace cub {{ namespace detail {{ {one} {instances} }} }}"
+    with pytest.raises(
+        ValueError, match=r"no kernel of its own, and 2 of the .* includes: cub::detail::reduce$"
+    ):
+        smemkern.Kernel(source)
+    mine = smemkern.Kernel(source + "__global__ void mine() {}")
+    assert "mine" in mine.name

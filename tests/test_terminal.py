@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from command import sum_source
-from smemkern import _document, _terminal
-from smemkern._document import Facts, Heading, Listing, Paragraph, Table, text
-from smemkern._table import Bar, Cell, Cut, Right, fitted, table
+from smemkern._render import document, terminal
+from smemkern._render.document import Facts, Heading, Listing, Paragraph, Table, text
+from smemkern._render.table import Bar, Cell, Note, Right, fitted, table
 from test_trace_rows import PTX
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -84,7 +84,7 @@ def test_too_narrow_for_columns_means_a_line_for_each_cell():
 
 def test_in_a_pipe_a_row_is_a_line():
     assert len(table(HEADER, ROWS).splitlines()) == 3
-    assert _terminal.width_of(io.StringIO()) is None
+    assert terminal.width_of(io.StringIO()) is None
 
 
 def test_width_is_the_terminals(monkeypatch):
@@ -95,11 +95,11 @@ def test_width_is_the_terminals(monkeypatch):
         import termios
 
         fcntl.ioctl(stream.fileno(), termios.TIOCSWINSZ, struct.pack("HHHH", 24, 57, 0, 0))
-        assert _terminal.width_of(stream) == 57
+        assert terminal.width_of(stream) == 57
         monkeypatch.setenv("COLUMNS", "99")
-        assert _terminal.width_of(stream) == 99
+        assert terminal.width_of(stream) == 99
         monkeypatch.setenv("COLUMNS", "wide")
-        assert _terminal.width_of(stream) == 57
+        assert terminal.width_of(stream) == 57
 
 
 def test_empty():
@@ -128,9 +128,9 @@ def test_colour(monkeypatch, choice, is_tty, environment, wanted):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     stream = Terminal() if is_tty else io.StringIO()
-    assert _terminal.is_coloured(choice, stream) == wanted
+    assert terminal.is_coloured(choice, stream) == wanted
     pytest.importorskip("rich")
-    _terminal.show(NODES, stream, choice)
+    terminal.show(NODES, stream, choice)
     assert ("\x1b[" in stream.getvalue()) == wanted
 
 
@@ -140,8 +140,8 @@ def test_rich_says_the_same(monkeypatch, width):
     if width:
         monkeypatch.setenv("COLUMNS", str(width))
     coloured, plain = io.StringIO(), io.StringIO()
-    _terminal.show(NODES, coloured, "always")
-    _terminal.show(NODES, plain, "never")
+    terminal.show(NODES, coloured, "always")
+    terminal.show(NODES, plain, "never")
     assert "\x1b[" in coloured.getvalue() and "\x1b" not in plain.getvalue()
     assert words(coloured.getvalue()) == words(plain.getvalue())
     lines = without_escapes(coloured.getvalue()).splitlines()
@@ -153,19 +153,19 @@ def test_without_rich(monkeypatch, choice):
     for name in ("rich", "rich.console"):
         monkeypatch.setitem(sys.modules, name, None)
     stream = Terminal()
-    _terminal.show(NODES, stream, choice)
+    terminal.show(NODES, stream, choice)
     assert stream.getvalue() == text(NODES) + "\n"
 
 
 def test_every_style_has_a_rendering():
     used = set()
-    for file in Path(_document.__file__).parent.glob("*.py"):
+    for file in Path(document.__file__).parents[1].rglob("*.py"):
         used |= set(
             re.findall(
                 r"(?:Cell|Right|Paragraph)\(.*\"(good|bad|dim|strong|bar)\"", file.read_text()
             )
         )
-    assert used <= {*_terminal._STYLES} and len(used) > 3
+    assert used <= {*terminal._STYLES} and len(used) > 3
 
 
 # ---- snapshots: COMMAND WIDTH; written anew by SMEMKERN_SNAPSHOTS=write
@@ -209,19 +209,21 @@ def test_snapshots_of_nodes(width):
     assert shown == file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("width", "shown"), [(None, 40), (60, 40), (40, 31), (22, 13), (20, 0)])
-def test_text_that_may_be_cut_stays_on_its_line(width, shown):
-    """It gives way before all others, and altogether where little would be left."""
-    words = "forty characters of text, that is all ok"
-    lines = table(["name", "what"], [["seven77", Cut(words)], ["b", Cut("short")]], width)
-    head, first, second = lines.splitlines()
-    assert first.split("  ")[0] == "seven77" and second.split("  ")[0] == "b"
-    assert ("what" in head) == ("short" in second) == bool(shown)
-    told = first.removeprefix("seven77").strip()
-    assert (
-        told == words
-        if shown == len(words)
-        else told.rstrip("…") == words[: max(shown - 1, 0)].rstrip()
-    )
-    assert told.endswith("…") == (0 < shown < len(words))
-    assert width is None or all(len(line) <= width for line in lines.splitlines())
+@pytest.mark.parametrize("colour", ["never", "always"])
+@pytest.mark.parametrize(
+    ("width", "is_below"), [(None, False), (59, False), (58, True), (30, True)]
+)
+def test_notes_without_room_are_listed_below(monkeypatch, width, is_below, colour):
+    """Every word is shown once at any width; in a column of its own if that is 40 wide."""
+    words = "forty-nine characters of text, which is all right"
+    rows = [["seven77", Note(words), 12345678], ["b", Note("short"), 9]]
+    monkeypatch.setenv("COLUMNS", str(width or 0))
+    stream = io.StringIO()
+    terminal.show([Table(["name", "what", "n"], rows), Paragraph("end")], stream, colour)
+    shown = without_escapes(stream.getvalue())
+    assert ("\nname: what\nseven77  forty-nine" in shown) == is_below
+    above = re.sub(r"name: what\n.*?\n\n", "", shown, flags=re.S)
+    assert ("forty-nine" in above) != is_below and "12345678" in above
+    for word in [*words.split(), "short", "12345678"]:
+        assert shown.split().count(word) == 1, word
+    assert width is None or all(len(line) <= width for line in shown.splitlines())

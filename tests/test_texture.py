@@ -69,7 +69,11 @@ REFERENCE = (
     st.global.u32 [%out], %v;
     ret;
 }
-.visible .entry of_parameter(.param .u64 out, .param .texref given)
+"""
+)
+PARAMETER = (
+    HEADER
+    + """.visible .entry of_parameter(.param .u64 out, .param .texref given)
 {
     .reg .b64 %out;
     .reg .b32 %i, %v, %r<3>;
@@ -195,13 +199,19 @@ def test_references_by_name(device, rng):
     assert (out == values).all() and not t.hazards
 
 
-@pytest.mark.parametrize("name", ["by_address", "of_parameter"])
-def test_references_as_values(device, rng, name):
+def test_address_of_a_reference(device, rng):
     values = rng.integers(0, 1 << 32, 32, np.uint32)
     out = np.zeros(32, np.uint32)
-    texture = smemkern.Texture(values)
-    more = {"args": (texture,)} if name == "of_parameter" else {"textures": {"line": texture}}
-    smemkern.Kernel(REFERENCE, name)(1, 32, out, *more.pop("args", ()), **more, device=device)
+    given = {"line": smemkern.Texture(values)}
+    smemkern.Kernel(REFERENCE, "by_address")(1, 32, out, textures=given, device=device)
+    assert (out == values).all()
+
+
+def test_reference_as_a_parameter(rng):
+    """Driver 580 loads no module with such a parameter, though ptxas takes it."""
+    values = rng.integers(0, 1 << 32, 32, np.uint32)
+    out = np.zeros(32, np.uint32)
+    smemkern.Kernel(PARAMETER)(1, 32, out, smemkern.Texture(values), device="emu")
     assert (out == values).all()
 
 

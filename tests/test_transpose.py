@@ -76,7 +76,7 @@ def test_large_ones(row, bits, shape, device, rng):
 # large tiles.
 CROWDED = [("b32", 64, 16500, ""), ("b64", 64, 8200, ""), ("b128", 64, 4100, "")]
 CROWDED += [("b32", 264, 16501, "_aligned"), ("b64", 264, 8201, "_aligned")]
-CROWDED += [("b32", 257, 16501, "_large"), ("b64", 257, 8200, "_large"), ("b128", 257, 8192, "")]
+CROWDED += [("b32", 471, 16501, "_large"), ("b64", 471, 8200, "_large"), ("b128", 257, 8192, "")]
 
 
 @pytest.mark.parametrize(("bits", "rows", "cols", "ending"), CROWDED)
@@ -138,10 +138,13 @@ def test_views_in_place(order, device, rng):
     assert_same_bits(a.copy(), want)
 
 
-@pytest.mark.parametrize("n", [256, 1456, 1457])
-@pytest.mark.parametrize("bits", ["b32", "b64", "b128"])
+@pytest.mark.parametrize(
+    ("bits", "n"),
+    [(bits, n) for bits in ("b32", "b64", "b128") for n in (256, 1456)]
+    + [("b32", 2511), ("b64", 1777), ("b128", 1457)],
+)
 def test_sectors_are_written_whole(bits, n, rng):
-    """Each sector by one request, at any pitch."""
+    """Each sector by one request, at any pitch, if the result is more than 24 MiB."""
     a = random_bits(rng, (n, n), WIDTHS[bits])
     trace = smemkern.trace("transpose", a, variant="sector_aligned", hazards=True)
     assert not trace.hazards

@@ -137,8 +137,8 @@ class OfNumba:
     [(InDeviceMemory(), True), (OfNumba(), True), (np.ones(3), False), (3, False), (None, False)],
 )
 def test_arrays_on_a_gpu_are_known(given, expected):
-    from smemkern import _watch
+    from smemkern._trace import watch
 
-    assert _watch._on_gpu((1, 1, given), {}) == expected
-    assert _watch._on_gpu((1,), {"out": given}) == expected
-    assert not _watch._on_gpu((given,), {"device": "emu"})
+    assert watch._on_gpu((1, 1, given), {}) == expected
+    assert watch._on_gpu((1,), {"out": given}) == expected
+    assert not watch._on_gpu((given,), {"device": "emu"})

@@ -25,7 +25,8 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
-from smemkern import CompileError, _compile
+from smemkern import CompileError
+from smemkern._compiler import compile as compiling
 
 RECORD = "raw-sources.json"
 SEED = 24
@@ -70,8 +71,8 @@ def compiled(path: Path, compiler: str) -> dict[str, Any]:
     os.environ["SMEMKERN_COMPILER"] = compiler if compiler == "nvrtc" else ""
     begun = time.monotonic()
     try:
-        found = _compile.unit(path).compiled()
-        row = {"kernels": len(_compile.entries(found.ptx)), "by": found.compiler}
+        found = compiling.unit(path).compiled()
+        row = {"kernels": len(compiling.entries(found.ptx)), "by": found.compiler}
     except (CompileError, ValueError) as error:
         row = {"kernels": None, "by": None, "reason": reason(error)}
     return {**row, "seconds": round(time.monotonic() - begun, 1)}

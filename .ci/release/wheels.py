@@ -118,11 +118,20 @@ def look_into(folder: Path, source: Path) -> str:
         for file in kernels.rglob("*")
         if file.is_file()
     }
-    wanted |= {f"smemkern/{file.name}" for file in (source / "smemkern").glob("*.py*")}
-    wanted |= {"smemkern/py.typed", "smemkern/timings.json"}
+    package = source / "smemkern"
+    wanted |= {
+        str(file.relative_to(source))
+        for kind in ("py", "pyi")
+        for file in package.rglob(f"*.{kind}")
+    }
+    wanted |= {"smemkern_pytest.py", "smemkern/py.typed", "smemkern/timings.json"}
     if missing := sorted(wanted - set(names)):
         raise Failed(f"missing: {' '.join(missing)}")
-    strange = [n for n in names if not re.match(r"smemkern/|smemkern-[^/]*\.dist-info/", n)]
+    strange = [
+        n
+        for n in names
+        if not re.match(r"smemkern/|smemkern_pytest\.py$|smemkern-[^/]*\.dist-info/", n)
+    ]
     if strange:
         raise Failed(f"not smemkern's: {' '.join(strange)}")
     if not any(name.endswith("licenses/LICENSE") for name in names):

@@ -26,6 +26,11 @@ static bool can_run(const smk_variant *variant, const smk_query *q) {
 
 enum { STEP_BYTES = 128 /* bytes of K per step, in kernels with split-K */ };
 
+/* Residues per element, each of a product of its own; 0: the variant multiplies the elements. */
+static int64_t residues_of(const smk_timing *t) {
+    return t->variant->ozaki.pack ? t->values[smk_variant_param(t->variant, "moduli")] : 0;
+}
+
 /* How the plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
     double tiles; /* of C, times the batch */
@@ -39,8 +44,10 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     t->variant->geometry(t->values, t->dtype->itemsize, 0, &g);
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
-    if (skinny) { /* assumes row-major operands */
-        const bool k_major = q->N < q->M ? q->K > 1 : q->N == 1;
+    if (skinny) {
+        const bool few_columns = q->N < q->M; /* the thick operand is A */
+        const int64_t thick = few_columns ? q->M : q->N;
+        const bool k_major = thick == 1 || (q->K > 1 && q->k_major[few_columns ? 0 : 1]);
         const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, q->M, q->N, k_major);
         tile[0] = own.tile[0];
         tile[1] = own.tile[1];
@@ -49,6 +56,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
                          (double)q->batch,
                 .size = (double)(tile[0] * tile[1]) / declared,
                 .split = 1};
+    if (residues_of(t)) c.tiles *= (double)residues_of(t);
     const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
     if (!t->variant->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
@@ -62,20 +70,28 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     return c;
 }
 
-/* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. */
-static bool packs(const smk_variant *variant, bool aligned) {
-    return variant->wgmma.terms > 1 || (variant->wgmma.terms && !aligned);
+/* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. wgmma reads
+ * only K-major 32-bit operands from shared memory. */
+static bool packs(const smk_timing *t, const smk_query *q) {
+    const smk_variant *variant = t->variant;
+    const bool readable = q->aligned && (t->dtype->itemsize != 4 || q->k_major[0]);
+    return variant->ozaki.pack || variant->wgmma.terms > 1 || (variant->wgmma.terms && !readable);
 }
 
 /* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
- * the packed copy. With two terms, a first pass over B finds its largest elements. */
-static void bytes_per_element(const smk_timing *t, bool aligned, double out[2]) {
+ * the packed copy. With two terms, a first pass over B finds its largest elements; with residues,
+ * one over both finds their scales. */
+static void bytes_per_element(const smk_timing *t, const smk_query *q, double out[2]) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const double itemsize = t->dtype->itemsize;
+    if (residues_of(t)) {
+        out[0] = out[1] = 2 * (itemsize + (double)residues_of(t));
+        return;
+    }
     const double term = (double)smk_tensor_type_bytes(kind->operand);
-    out[0] = itemsize + (packs(t->variant, aligned) ? 2 * kind->terms * term : 0);
+    out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0);
     out[1] = itemsize + (kind->terms > 1 ? itemsize : 0) +
-             (packs(t->variant, aligned) && !aligned ? 2 * itemsize : 0);
+             (packs(t, q) && !q->aligned ? 2 * itemsize : 0);
 }
 
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
@@ -85,12 +101,13 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
         __builtin_ceil(c.tiles * c.split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
     const double range = k / c.split / 1024;
     double each[2];
-    bytes_per_element(t, q->aligned, each);
-    double bytes = m * k * each[0] + k * n * each[1] + m * n * t->dtype->itemsize;
+    bytes_per_element(t, q, each);
+    const double of_result = (double)(t->dtype->itemsize + 2 * residues_of(t));
+    double bytes = m * k * each[0] + k * n * each[1] + m * n * of_result;
     if (c.split > 1) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
     out[SMK_TERM_CALL] = 1;
     out[SMK_TERM_PARTS] = c.split > 1;
-    out[SMK_TERM_DEPTH] = packs(t->variant, q->aligned) ? k / 1024 : range;
+    out[SMK_TERM_DEPTH] = packs(t, q) ? k / 1024 : range;
     out[SMK_TERM_TILE] = busiest;
     out[SMK_TERM_STEP] = busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;

@@ -25,6 +25,7 @@ typedef struct smk_query {
     int64_t M, N, K, batch;
     smk_strides strides;     /* layouts that a variant must support to read the operands in place */
     bool aligned;            /* all rows of both operands begin at multiples of 16 bytes */
+    bool k_major[2];         /* A's rows, B's columns are contiguous */
     const smk_variant *only; /* NULL: any variant */
 } smk_query;
 

@@ -25,6 +25,7 @@ smk_code smk_plan_gemm(const smk_variant *variant, const smk_dtype *dtype, const
         return SMK_OK;
     }
     if (variant->skinny.rows[0]) return plan_skinny(variant, dtype, values, problem, plan, status);
+    if (variant->ozaki.pack) return plan_ozaki(variant, dtype, values, problem, plan, status);
     *plan = plan_of_gemm();
     const smk_geometry geometry = geometry_of(variant, dtype, values, problem->K);
     launch_shape s;

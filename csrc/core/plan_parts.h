@@ -126,4 +126,8 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status);
 
+/* plan_ozaki.c */
+smk_code plan_ozaki(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
+                    const smk_gemm *problem, smk_plan *plan, smk_status *status);
+
 #endif

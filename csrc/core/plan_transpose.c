@@ -155,6 +155,52 @@ static bool choose_narrow(const smk_variant *variant, const view *v, const batch
     return out->entry;
 }
 
+/* ---- limits fitted to an H100 and an H200 ---- */
+
+enum {
+    CACHED = 24 << 20, /* bytes of y that the L2 cache holds until they are complete */
+    /* Elements of all matrices: up to 2^16 tile_by2, up to 2^18 tile_by4; then tile_by8, unless all
+     * rows are whole vectors, up to 2^20 if a side is short, else up to 2^21. */
+    MAX_BY2 = 1 << 16,
+    MAX_BY4 = 1 << 18,
+    MAX_NARROW = 1 << 20,
+    MAX_UNALIGNED = 1 << 21,
+    MAX_SMALL_TILES = 4096,
+    /* Tiles up to which small tiles of vectors are faster than large ones. */
+    MAX_VECTORS = 1024,
+    MAX_VECTORS_B8 = 1700
+};
+
+/* Small tiles: a square, or all of a short side and more of the other. */
+static bool choose_small_tile(const smk_variant *variant, const view *v, const batch_iterator *it,
+                              int itemsize, int64_t max_elements, transpose_args *args,
+                              choice *out) {
+    const smk_transpose_kernels *kernels = &variant->transpose_kernels;
+    const struct {
+        const char *entry;
+        int log, threads;
+    } tiles[] = {{kernels->tile_by2, SMALL_LOG_BY2, SMALL_THREADS_BY2},
+                 {kernels->tile_by4, SMALL_LOG_BY4, SMALL_THREADS_BY4},
+                 {kernels->tile_by8, SMALL_LOG_BY8, SMALL_THREADS_BY8}};
+    const int64_t rows = v->rows.size, cols = v->cols.size;
+    const double elements = (double)rows * (double)cols * (double)it->total;
+    if (elements > (double)max_elements) return false;
+    const int at = elements <= MAX_BY2 ? 0 : elements <= MAX_BY4 ? 1 : 2, log = tiles[at].log;
+    const int log_cols = log2_up(cols, log - log2_up(rows, log / 2)), log_rows = log - log_cols;
+    const int64_t tile_rows = INT64_C(1) << log_rows;
+    const int64_t tile_cols = INT64_C(1) << log_cols;
+    const int64_t across = ceil_div(rows, tile_rows);
+    if ((double)(across * ceil_div(cols, tile_cols)) * (double)it->total > MAX_SMALL_TILES)
+        return false;
+    args->log_rows = log_rows;
+    args->log_cols = log_cols;
+    args->reciprocal = across > 1 ? (uint32_t)((INT64_C(1) << 32) / across + 1) : 0;
+    *out = (choice){tiles[at].entry, tile_rows, tile_cols,
+                    tile_rows * SMALL_TILE_PITCH(itemsize, log_rows, log_cols) * itemsize,
+                    tiles[at].threads};
+    return true;
+}
+
 /* Whether all rows of an operand begin at multiples of `bytes`. */
 static bool rows_aligned(const view *v, const batch_iterator *it, int operand, int itemsize,
                          int64_t bytes) {
@@ -174,16 +220,16 @@ static bool has_vectors(const view *v, const batch_iterator *it, int itemsize) {
 
 static bool choose_vectors(const smk_variant *variant, const view *v, const batch_iterator *it,
                            int itemsize, choice *out) {
-    enum { FEW = 1024 };
+    const int few = itemsize == 1 ? MAX_VECTORS_B8 : MAX_VECTORS;
     const int64_t rows = v->rows.size, cols = v->cols.size;
     if (rows < 32 || cols < VECTORS_SMALL_J(itemsize) || !has_vectors(v, it, itemsize))
         return false;
     const int64_t side_i = VECTORS_TILE_I(itemsize), side_j = VECTORS_TILE_J(itemsize);
     const double tiles =
         (double)ceil_div(rows, side_i) * (double)ceil_div(cols, side_j) * (double)it->total;
-    if (tiles > FEW && itemsize >= 8 && !rows_aligned(v, it, Y, itemsize, WIDE_UNIT(itemsize)))
+    if (tiles > few && itemsize >= 8 && !rows_aligned(v, it, Y, itemsize, WIDE_UNIT(itemsize)))
         return false; /* too many vectors would begin in the middle of a sector */
-    const bool large = tiles > FEW && rows >= side_i && cols >= side_j;
+    const bool large = tiles > few && rows >= side_i && cols >= side_j;
     if (large && !HAS_VECTORS(itemsize)) return false;
     if (large)
         *out = (choice){variant->transpose_kernels.vectors, side_i, side_j, 0, VECTORS_THREADS};
@@ -210,13 +256,19 @@ static double elements_of_tiles(const view *v, int lead, int64_t tile_rows, int6
 
 /* Tiles for large matrices. If rows of y do not all begin at a sector, tiles begin at one, so a
  * tile needs some extra rows of x (transpose_args.lead). Exception: a tile that covers a whole row
- * of y, of elements of at least 4 bytes. Larger tiles need fewer extra rows, so they are used
- * unless too much of them lies outside the matrix. */
+ * of y, and y that stays in the L2 cache; then tiles begin anywhere, those of elements of 1 and 2
+ * bytes at a word. Larger tiles need fewer extra rows, so they are used unless too much of them
+ * lies outside the matrix. */
 static void choose_wide(const smk_variant *variant, const smk_geometry *g, const view *v,
                         const batch_iterator *it, int itemsize, transpose_args *args, choice *out) {
     *out = (choice){variant->transpose_kernels.aligned, g->output_tile[1], g->output_tile[0], 0, 0};
-    const bool whole_rows = v->rows.size <= out->tile_rows && itemsize >= 4;
-    if (!whole_rows && !rows_aligned(v, it, Y, itemsize, WIDE_UNIT(itemsize))) {
+    const double bytes = (double)v->rows.size * (double)v->cols.size * (double)it->total * itemsize;
+    const bool cached = v->rows.size <= out->tile_rows || bytes <= CACHED;
+    if (cached && rows_aligned(v, it, Y, itemsize, 4)) return;
+    if (cached) {
+        args->lead = WORD_LEAD(itemsize);
+        out->entry = variant->entry;
+    } else if (!rows_aligned(v, it, Y, itemsize, WIDE_UNIT(itemsize))) {
         const int64_t large = LARGE_TILE(itemsize);
         args->lead = WIDE_LEAD(itemsize);
         out->entry = variant->entry;
@@ -231,25 +283,12 @@ static void choose_wide(const smk_variant *variant, const smk_geometry *g, const
 static bool choose_unit_strides(const smk_variant *variant, const smk_geometry *g, const view *v,
                                 const batch_iterator *it, int itemsize, transpose_args *args,
                                 choice *out) {
-    /* Max elements for tiles of 16 x 16, of 32 x 32, and of 32 x 32 if rows have no whole
-     * vectors. */
-    enum { MAX_TILE16 = 1 << 16, MAX_TILE32 = 1 << 18, MAX_TILE32_UNALIGNED = 1 << 21 };
-    const int64_t rows = v->rows.size, cols = v->cols.size;
-    const bool narrow = rows < WIDE_FROM || cols < WIDE_FROM;
-    const double elements = (double)rows * (double)cols * (double)it->total;
-    if (!narrow && elements <= MAX_TILE32) {
-        const int side = elements <= MAX_TILE16 ? 16 : 32;
-        *out = (choice){elements <= MAX_TILE16 ? variant->transpose_kernels.tile16
-                                               : variant->transpose_kernels.tile32,
-                        side, side, 0, SMALL_TILE_THREADS};
-        return true;
-    }
+    const bool narrow = v->rows.size < WIDE_FROM || v->cols.size < WIDE_FROM;
+    if (choose_small_tile(variant, v, it, itemsize, MAX_BY4, args, out)) return true;
     if (!choose_vectors(variant, v, it, itemsize, out)) {
+        const int64_t max_elements = narrow ? MAX_NARROW : MAX_UNALIGNED;
+        if (choose_small_tile(variant, v, it, itemsize, max_elements, args, out)) return true;
         if (narrow) return choose_narrow(variant, v, it, itemsize, args, out);
-        if (elements <= MAX_TILE32_UNALIGNED) {
-            *out = (choice){variant->transpose_kernels.tile32, 32, 32, 0, SMALL_TILE_THREADS};
-            return true;
-        }
         choose_wide(variant, g, v, it, itemsize, args, out);
     }
     args->pairs = pairs_of_strips(v, itemsize, out->tile_cols);

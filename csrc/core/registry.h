@@ -75,6 +75,12 @@ typedef struct smk_skinny {
     const char *products[SMK_SKINNY_KERNELS][2]; /* kernels, by [.][the thick operand is K-major] */
 } smk_skinny;
 
+/* Further kernels of rows that core/plan_ozaki.c plans: products by residues. NULL: another kind. */
+typedef struct smk_ozaki {
+    const char *scale, *pack, *combine;
+    bool tma; /* the product reads and writes planes by TMA */
+} smk_ozaki;
+
 /* Further kernels of transposes; core/plan_transpose.c chooses among them. Each field is the
  * kernel's suffix: "transpose_sector_aligned_strided". */
 typedef struct smk_transpose_kernels {
@@ -85,7 +91,9 @@ typedef struct smk_transpose_kernels {
     const char *copy;                     /* x and y are contiguous in the same dimension */
     const char *in_place, *in_place_vectors;
     const char *aligned;                 /* all rows of y begin at a sector */
-    const char *large, *tile32, *tile16; /* by tile size: 64 or 96, 32, 16 */
+    const char *large;                   /* tiles of 64 or 96 rows and columns */
+    const char *tile_by2, *tile_by4;     /* small tiles of any sides, by elements per thread */
+    const char *tile_by8;
     const char *vectors, *vectors_small; /* rows of whole, aligned 16-byte vectors */
     bool boxes;                          /* the variant's kernel reads x by TMA */
 } smk_transpose_kernels;
@@ -112,6 +120,7 @@ typedef struct smk_variant {
     const char *by_layout[2][2]; /* kernels, by [A is column-major][B ...]; NULL: row-major only */
     smk_wgmma wgmma;
     smk_skinny skinny;
+    smk_ozaki ozaki;
     smk_transpose_kernels transpose_kernels;
     /* values[i] belongs to params[i]. n: K of a gemm, number of elements of a probe, else 0. */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
@@ -121,7 +130,8 @@ typedef struct smk_variant {
 
 /* The layouts that the variant reads in place. Others have to be packed first. */
 static inline smk_strides smk_strides_of(const smk_variant *variant) {
-    if (variant->wgmma.terms > 0 || variant->skinny.rows[0] || variant->transpose_kernels.strided)
+    if (variant->wgmma.terms > 0 || variant->skinny.rows[0] || variant->ozaki.pack ||
+        variant->transpose_kernels.strided)
         return SMK_ANY_STRIDES;
     return variant->by_layout[0][0] ? SMK_ROWS_OR_COLUMNS : SMK_ROWS;
 }

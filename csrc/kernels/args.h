@@ -122,6 +122,7 @@ typedef struct transpose_args {
     int lead;  /* extra rows of x above a tile, so that each row of y starts with a whole sector */
     int pairs; /* strips of x read alternately: transpose_order.cuh */
     int boxes; /* TMA can read x */
+    unsigned reciprocal; /* 2^32 / (tiles side by side in y) + 1, to divide by; 0: there is one */
 } transpose_args;
 
 /* Probes (small kernels): y from x, float32. */

@@ -5,9 +5,10 @@
 /* transpose_sector_aligned: rows and columns of x per tile; rows before the tile that a block may
  * also read, which make a sector of y (LEAD); sides from which such tiles are used (FROM). */
 #define WIDE_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) <= 8 ? 64 : 32)
-#define WIDE_TILE_J(itemsize) ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
+#define WIDE_TILE_J(itemsize) ((itemsize) == 1 ? 128 : (itemsize) == 2 ? 64 : 32)
 #define WIDE_UNIT(itemsize)   32
 #define WIDE_LEAD(itemsize)   (WIDE_UNIT(itemsize) / (itemsize))
+#define WORD_LEAD(itemsize)   (4 / (itemsize)) /* of elements of 1 and 2 bytes */
 enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 
 /* _large: tiles for elements of 4 and 8 bytes; for others the kernel is empty. */
@@ -15,8 +16,14 @@ enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 #define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows and columns */
 enum { LARGE_WARPS = 16 };
 
-/* _tile32 and _tile16. */
-enum { SMALL_TILE_THREADS = 256 };
+/* _tile_by2, _tile_by4, _tile_by8: log2 of the elements per tile; threads; elements from row to row
+ * in shared memory. */
+enum { SMALL_LOG_BY2 = 9, SMALL_LOG_BY4 = 10, SMALL_LOG_BY8 = 10 };
+enum { SMALL_THREADS_BY2 = 256, SMALL_THREADS_BY4 = 256, SMALL_THREADS_BY8 = 128 };
+#define SMALL_TILE_GAP(itemsize) ((itemsize) < 4 ? 4 / (itemsize) : 1)
+#define SMALL_TILE_PITCH(itemsize, log_rows, log_cols)                                             \
+    ((1 << (log_cols)) + (32 >> (log_rows) > SMALL_TILE_GAP(itemsize) ? 32 >> (log_rows)           \
+                                                                      : SMALL_TILE_GAP(itemsize)))
 
 /* Whether the kernel can read two strips of x alternately (transpose_order.cuh). */
 #define HAS_PAIRS(itemsize) ((itemsize) >= 4)

@@ -10,6 +10,7 @@
 
 #include "../cuda/gpu.h"
 #include "scalar.h"
+#include "struct_members.h"
 #include "tensor_map.h"
 #include "texture.h"
 
@@ -233,6 +234,43 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
     return 0;
 }
 
+typedef struct struct_argument {
+    arguments *a;
+    uint32_t offset; /* of the struct in the parameter block */
+    Py_ssize_t index;
+} struct_argument;
+
+/* The pointer at a byte of a struct. */
+static int add_member_array(void *context, PyArrayObject *array, size_t at) {
+    const struct_argument *s = context;
+    PyObject *hold;
+    PyArrayObject *view = array_hold(array, &hold);
+    if (view == NULL) return -1;
+    if (check_layout(view, s->index)) {
+        Py_DECREF(view);
+        Py_XDECREF(hold);
+        return -1;
+    }
+    char *end = PyArray_BYTES(view) + PyArray_NBYTES(view);
+    append_array(s->a, view, hold, end, s->index)->pointer =
+        append_pointer(s->a, s->offset + (uint32_t)at);
+    return 0;
+}
+
+static int add_struct(arguments *a, PyObject *tuple, const emu_parameter *parameter,
+                      Py_ssize_t index) {
+    struct_argument s = {.a = a, .offset = parameter->offset, .index = index};
+    const bool is_byte = parameter->kind == 'b' && parameter->size == 1; /* a struct of one bool */
+    if (parameter_is_struct(parameter) || is_byte)
+        return struct_pack(tuple, parameter->size, index, a->block + parameter->offset,
+                           add_member_array, &s);
+    PyErr_Format(PyExc_TypeError,
+                 "argument %zd is a tuple, which is a struct, but the kernel's parameter is not "
+                 "one (%u bytes of kind '%c')",
+                 index, (unsigned)parameter->size, parameter->kind);
+    return -1;
+}
+
 /* An array of another library in GPU memory, which arguments_start has read. */
 static int add_device_array(arguments *a, const emu_parameter *parameter, Py_ssize_t index) {
     const device_array *read = &a->read[index];
@@ -380,7 +418,8 @@ void arguments_locate(const arguments *a, smk_trace *trace) {
 /* True for types that cannot be arrays, so that no attribute has to be looked up. */
 static bool is_scalar(PyObject *given) {
     return given == Py_None || PyLong_Check(given) || PyFloat_Check(given) ||
-           PyComplex_Check(given) || PyBytes_Check(given) || PyArray_IsScalar(given, Generic);
+           PyComplex_Check(given) || PyBytes_Check(given) || PyTuple_Check(given) ||
+           PyArray_IsScalar(given, Generic);
 }
 
 /* Reads an array of another library. The first one on a GPU sets the device; the first one that has
@@ -448,9 +487,9 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
         return -1;
     }
     if (read_references(out, textures)) return -1;
-    /* Each parameter, each of textures=, and each place in structs where a tensor map may be. */
+    /* Each parameter, each of textures=, and each place in structs where a pointer may be. */
     const size_t references = (size_t)PyList_GET_SIZE(out->references);
-    const size_t room = (size_t)n + 1 + references + signature->args_bytes / SMK_TENSOR_MAP_ALIGN;
+    const size_t room = (size_t)n + 1 + references + signature->args_bytes / sizeof(uint64_t);
     out->block = PyMem_RawCalloc(signature->args_bytes + 1, 1);
     out->pointers = PyMem_RawCalloc(room, sizeof *out->pointers);
     out->buffers = PyMem_RawCalloc(2 * room, sizeof *out->buffers); /* an array's, and its map's */
@@ -501,6 +540,7 @@ static int add_argument(arguments *a, PyObject *given, const emu_parameter *para
     if (Py_IS_TYPE(given, a->state->tensor_map_type))
         return add_tensor_map(a, given, parameter, index);
     if (texture_check(a->state, given)) return add_texture_argument(a, given, parameter, index);
+    if (PyTuple_Check(given)) return add_struct(a, given, parameter, index);
     PyArrayObject *array = PyArray_Check(given) ? (PyArrayObject *)given : a->views[index];
     if (array) return add_array(a, array, parameter, index);
     return a->read[index].place == ARRAY_DEVICE ? add_device_array(a, parameter, index) : 0;
@@ -508,7 +548,7 @@ static int add_argument(arguments *a, PyObject *given, const emu_parameter *para
 
 int arguments_make(const emu_signature *signature, PyObject *const *given, arguments *a) {
     for (size_t i = 0; i < signature->n_parameters; i++) {
-        const bool is_ready = PyArray_Check(given[i]) ||
+        const bool is_ready = PyArray_Check(given[i]) || PyTuple_Check(given[i]) ||
                               Py_IS_TYPE(given[i], a->state->tensor_map_type) ||
                               texture_check(a->state, given[i]);
         if (!is_ready && convert(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) return -1;

@@ -1,6 +1,6 @@
 /* Selects the variant for "auto" by predicted time, from one table of measured timings per GPU.
  *
- * smemkern._timings loads each table once: a list of
+ * smemkern._variants.cost_model loads each table once: a list of
  * (op, variant, params, dtype, accuracy, aligned, side, (SMK_N_TERMS microseconds)).
  */
 #include "choose.h"
@@ -119,7 +119,7 @@ static int load(module_state *state, PyObject *ordinal, int number) {
         raise_status(state, &status);
         return -1;
     }
-    PyObject *module = PyImport_ImportModule("smemkern._timings");
+    PyObject *module = PyImport_ImportModule("smemkern._variants.cost_model");
     PyObject *list = module ? PyObject_CallMethod(module, "load", "s", info.name) : NULL;
     int failed = list ? store_timings(state, ordinal, list) : -1;
     Py_XDECREF(list);
@@ -197,6 +197,8 @@ int request_choose(module_state *state, request *r, smk_query q, bool *with_valu
         if (q.strides == SMK_ROWS) break;
         q.strides = SMK_ROWS;
         q.aligned = true;
+        q.k_major[0] = true;
+        q.k_major[1] = false;
     }
     PyErr_Format(PyExc_TypeError,
                  "%s: no variant takes %s on a GPU of compute capability %d.%d; convert to "
@@ -218,12 +220,12 @@ PyObject *choose_set_timings(module_state *state, PyObject *args) {
 }
 
 PyObject *choose_predict(PyObject *args) {
-    const char *op, *dtype, *accuracy;
+    const char *op, *dtype, *accuracy, *layout;
     long long m, n, k, batch;
-    int sm, multiprocessors, strides, aligned;
+    int sm, multiprocessors, aligned;
     PyObject *list;
-    if (!PyArg_ParseTuple(args, "Osss(LLLL)iiip:predict", &list, &op, &dtype, &accuracy, &m, &n, &k,
-                          &batch, &sm, &multiprocessors, &strides, &aligned)) {
+    if (!PyArg_ParseTuple(args, "Osss(LLLL)iisp:predict", &list, &op, &dtype, &accuracy, &m, &n, &k,
+                          &batch, &sm, &multiprocessors, &layout, &aligned)) {
         return NULL;
     }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
@@ -232,6 +234,9 @@ PyObject *choose_predict(PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "there is no operation '%s' or no accuracy '%s'", op,
                             accuracy);
     }
+    const char *const layouts[] = {"NN", "NT", "TN", "TT"};
+    const int form = name_in(layouts, 4, layout);
+    if (form < 0) return PyErr_Format(PyExc_ValueError, "there is no layout '%s'", layout);
     const smk_query q = {.op = (smk_op)which,
                          .dtype = dtype,
                          .accuracy = (smk_accuracy)exact,
@@ -241,8 +246,9 @@ PyObject *choose_predict(PyObject *args) {
                          .N = n,
                          .K = k,
                          .batch = batch,
-                         .strides = (smk_strides)strides,
-                         .aligned = aligned};
+                         .strides = form ? SMK_ROWS_OR_COLUMNS : SMK_ROWS,
+                         .aligned = aligned,
+                         .k_major = {form < 2, form % 2 == 1}};
     timings *all = read_timings(list);
     PyObject *result = all ? PyList_New(0) : NULL;
     for (size_t i = 0; result && i < all->n; i++) {

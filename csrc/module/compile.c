@@ -1,4 +1,4 @@
-/* Compilation for smemkern/_compile.py: NVRTC, and the cache on disk. */
+/* Compilation for smemkern/_compiler/compile.py: NVRTC, and the cache on disk. */
 #include "module.h"
 
 #include <stdlib.h>

@@ -235,7 +235,7 @@ int device_read_signature(const module_state *state, PyObject *ptx, const char *
  * exception: failure; without one: no progress is reported. */
 static PyObject *progress_function(PyObject *progress, const char *unit) {
     if (progress != Py_True) return Py_XNewRef(progress);
-    PyObject *module = PyImport_ImportModule("smemkern._transfer");
+    PyObject *module = PyImport_ImportModule("smemkern._device.transfer");
     PyObject *bar = module ? PyObject_CallMethod(module, "_bar", "s", unit) : NULL;
     Py_XDECREF(module);
     return bar;

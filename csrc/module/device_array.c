@@ -18,7 +18,7 @@
 PyObject *device_arrays_module(module_state *state) {
     PyObject *known = atomic_load(&state->device_arrays);
     if (known == NULL) {
-        PyObject *module = PyImport_ImportModule("smemkern._device_arrays");
+        PyObject *module = PyImport_ImportModule("smemkern._device.arrays");
         if (module && atomic_compare_exchange_strong(&state->device_arrays, &known, module))
             known = module;
         else /* another thread was faster */
@@ -153,7 +153,7 @@ static int dlpack_device(const module_state *state, PyObject *given, int *type, 
     return parsed ? 0 : -1;
 }
 
-/* Asks smemkern._device_arrays about the array's library: its current stream (used if *stream is
+/* Asks smemkern._device.arrays about the array's library: its current stream (used if *stream is
  * NULL), whether it reuses freed memory in the order of that stream, and whether its arrays may be
  * written. The first type for which both are true is cached, so that later calls run no Python
  * code. */

@@ -47,7 +47,7 @@ void device_array_clear(device_array *a);
 /* 1: *out is a new reference; 0: no such attribute, no exception; -1: an exception. */
 int attribute(PyObject *given, PyObject *name, PyObject **out);
 
-/* The module smemkern._device_arrays; borrowed. */
+/* The module smemkern._device.arrays; borrowed. */
 PyObject *device_arrays_module(module_state *state);
 
 /* Raises an exception whose message begins with the label. Returns -1. */

@@ -26,7 +26,7 @@ PyArrayObject *request_out_on_device(module_state *state, const request *r) {
 }
 
 /* For libraries that do not reuse memory in the order of our stream (device_array.h):
- * smemkern._device_arrays.finalize keeps the arrays until the kernels have finished, and makes the
+ * smemkern._device.arrays.finalize keeps the arrays until the kernels have finished, and makes the
  * library's later work on the result wait for them. */
 PyObject *request_finalize(module_state *state, const request *r) {
     const int n = call_forms[r->call->op].n_inputs + 1;

@@ -23,10 +23,10 @@ static const char gemm_doc[] =
     "variant : str\n"
     "    A row of variants('gemm'); 'auto' selects one by device, dtype, sizes and accuracy.\n"
     "accuracy : {'float32', 'norm', 'tf32'}\n"
-    "    Which float32 variants 'auto' may select. 'float32': every element is as accurate as\n"
-    "    with fp32 sums. 'norm': the result's norm is that accurate; in rows of a and columns of\n"
-    "    b that span more than a factor of 2**17, small elements may lose bits. 'tf32': operands\n"
-    "    are rounded to 11 bits.\n"
+    "    Which variants 'auto' may select for float32 and float64. 'float32': every element is as\n"
+    "    accurate as with sums of the dtype. 'norm': the result's norm is that accurate; in rows\n"
+    "    of a and columns of b that span more than a factor of 2**17, small elements may lose\n"
+    "    bits. 'tf32': operands of float32 are rounded to 11 bits.\n"
     "out : ndarray or device array, optional\n"
     "    Has the result's shape, and its dtype or, for an ndarray, one that it casts to, as in\n"
     "    numpy.matmul ('same_kind'). May overlap a and b. It stays unchanged if an argument is\n"
@@ -75,7 +75,7 @@ static const char gemm_doc[] =
 
 static const char transpose_doc[] =
     "transpose(a, *, variant='auto', out=None, device=None, stream=None, max_memory=None, "
-    "**params)\n"
+    "progress=None, **params)\n"
     "--\n\n"
     "A copy with the last two axes swapped, made by one of the kernels.\n\n"
     "Parameters\n"
@@ -143,12 +143,13 @@ static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
 static const char watch_doc[] =
     "watch(open, /)\n"
     "--\n\n"
-    "True: calls run by smemkern._watch from now on. False: ends one True.\n";
+    "True: calls run by smemkern._trace.watch from now on. False: ends one True.\n";
 
-static const char set_timings_doc[] = "set_timings(ordinal, timings, /)\n"
-                                      "--\n\n"
-                                      "Sets the table of `auto` for that GPU, in the format of\n"
-                                      "smemkern._timings.load. None: reloads the tables of all.\n";
+static const char set_timings_doc[] =
+    "set_timings(ordinal, timings, /)\n"
+    "--\n\n"
+    "Sets the table of `auto` for that GPU, in the format of\n"
+    "smemkern._variants.cost_model.load. None: reloads the tables of all.\n";
 
 static const char predict_doc[] =
     "predict(timings, op, dtype, accuracy, (M, N, K, batch), sm, multiprocessors, strides,\n"
@@ -182,7 +183,7 @@ static const char shared_requests_doc[] =
 static const char last_transfer_doc[] =
     "last_transfer()\n"
     "--\n\n"
-    "The fields of smemkern._transfer.Transfer, or None; see smemkern.last_transfer.\n";
+    "The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer.\n";
 
 static const char event_record_doc[] = "event_record(ordinal, stream, /)\n"
                                        "--\n\n"

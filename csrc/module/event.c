@@ -1,4 +1,4 @@
-/* CUDA events as Python capsules, for smemkern._device_arrays: record one on a stream, query it,
+/* CUDA events as Python capsules, for smemkern._device.arrays: record one on a stream, query it,
  * and make a stream wait for it. */
 #include "../cuda/gpu.h"
 #include "module.h"

@@ -38,11 +38,11 @@ done:
 
 /* ---- NVRTC ---- */
 
-/* NVRTC is a Python wheel: smemkern._nvrtc finds its library. Done once, at the first
+/* NVRTC is a Python wheel: smemkern._compiler.nvrtc finds its library. Done once, at the first
  * compilation. */
 int image_find_nvrtc(module_state *state) {
     if (state->nvrtc_searched) return 0;
-    PyObject *module = PyImport_ImportModule("smemkern._nvrtc");
+    PyObject *module = PyImport_ImportModule("smemkern._compiler.nvrtc");
     PyObject *path = module ? PyObject_CallMethod(module, "library", NULL) : NULL;
     Py_XDECREF(module);
     if (path == NULL) return -1;

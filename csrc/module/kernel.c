@@ -8,7 +8,7 @@ typedef struct kernel {
     PyObject_HEAD
     PyObject *source; /* str, as given or as in the file */
     PyObject *ptx;    /* bytes */
-    PyObject *origin; /* smemkern._compile.Origin */
+    PyObject *origin; /* smemkern._compiler.compile.Origin */
     PyObject *key;    /* str: hash of the PTX, which identifies the image */
     emu_signature signature;
     bool check; /* each call runs the hazard detector, and raises if it finds any */
@@ -122,7 +122,7 @@ static int refuse_limit(void) {
 
 /* Checks what the source says of the parameters: their number, and the types of arrays. */
 static int check_declaration(kernel *self, PyObject *args) {
-    PyObject *module = PyImport_ImportModule("smemkern._parameters");
+    PyObject *module = PyImport_ImportModule("smemkern._compiler.parameters");
     PyObject *given = PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args));
     PyObject *wrong = NULL;
     if (module && given) {
@@ -298,7 +298,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
 
 /* A checked call is implemented in Python, since on a GPU it consists of two runs. */
 static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) {
-    PyObject *module = PyImport_ImportModule("smemkern._hazards");
+    PyObject *module = PyImport_ImportModule("smemkern._trace.hazards");
     PyObject *options = module && kwargs ? Py_NewRef(kwargs) : PyDict_New();
     PyObject *result = module && options
                            ? PyObject_CallMethod(module, "checked_call", "OOO", self, args, options)
@@ -348,7 +348,7 @@ static PyObject *get_origin(kernel *self, void *Py_UNUSED(closure)) {
 }
 
 static PyObject *kernel_reduce(kernel *self, PyObject *Py_UNUSED(none)) {
-    PyObject *module = PyImport_ImportModule("smemkern._compile");
+    PyObject *module = PyImport_ImportModule("smemkern._compiler.compile");
     PyObject *reduced = module ? PyObject_CallMethod(module, "pickled", "O", self) : NULL;
     Py_XDECREF(module);
     return reduced;
@@ -377,7 +377,7 @@ static PyGetSetDef kernel_getset[] = {
     {"ptx", (getter)get_ptx, NULL, "The PTX text.", NULL},
     {"file", (getter)get_file, NULL, "The file it was read from, as given; None: a text.", NULL},
     {"compiler", (getter)get_compiler, NULL, "What compiled it; None: it was PTX.", NULL},
-    {"_origin", (getter)get_origin, NULL, "See smemkern/_compile.py.", NULL},
+    {"_origin", (getter)get_origin, NULL, "See smemkern/_compiler/compile.py.", NULL},
     {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,
      "Static shared memory of the kernel, in bytes per block.", NULL},
@@ -393,9 +393,10 @@ static const char kernel_doc[] =
     "timeout=None, max_instructions=None, textures=None, cluster=None, cooperative=False).\n\n"
     "Parameters\n"
     "----------\n"
-    "source_or_ptx : str or path\n"
+    "source_or_ptx : str or path, or a kernel of CuPy or cuda.core\n"
     "    CUDA C++, which NVRTC or nvcc compiles (pip install '.[nvrtc]'), or PTX from any\n"
-    "    compiler: the text, or the path of a file.\n"
+    "    compiler: the text, or the path of a file. RawKernel, RawModule, Program and ObjectCode\n"
+    "    bring their own options. Kernels of Triton and Numba: see check and trace.\n"
     "name : str or None\n"
     "    Of CUDA C++: the kernel as C++ names it, as 'scale', 'space::scale' or 'tile<float, "
     "16>'.\n"
@@ -416,9 +417,9 @@ static const char kernel_doc[] =
     "    arrays are written only if the run succeeds. An array in a GPU's memory (DLPack or\n"
     "    __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null\n"
     "    pointer. int, float and complex are converted to the parameter's kind and size; NumPy\n"
-    "    scalars must already have both. For a struct pass numpy.void, bytes, or an array of its\n"
-    "    size; for a CUtensorMap pass a TensorMap, for a cudaTextureObject_t a Texture, for a\n"
-    "    cudaSurfaceObject_t a Surface.\n"
+    "    scalars must already have both. For a struct pass a tuple of its members, in which\n"
+    "    arrays are pointers, or numpy.void or bytes; for a CUtensorMap a TensorMap, for a\n"
+    "    cudaTextureObject_t a Texture, for a cudaSurfaceObject_t a Surface.\n"
     "shared_bytes : int\n"
     "    Dynamic shared memory per block.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"

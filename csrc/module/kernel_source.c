@@ -1,9 +1,9 @@
-/* Turns a user's source into PTX (in Python: smemkern/_compile.py). */
+/* Turns a user's source into PTX (in Python: _adapters/calls.py, then _compiler/compile.py). */
 #include "kernel_source.h"
 
 int kernel_source_read(PyObject *source, const char *name, PyObject *options, kernel_source *out) {
     *out = (kernel_source){0};
-    PyObject *module = PyImport_ImportModule("smemkern._compile");
+    PyObject *module = PyImport_ImportModule("smemkern._adapters.calls");
     PyObject *read = module ? PyObject_CallMethod(module, "kernel_source", "OzO", source, name,
                                                   options ? options : Py_None)
                             : NULL;

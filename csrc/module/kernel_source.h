@@ -5,10 +5,11 @@
 #include "module.h"
 
 typedef struct kernel_source {
-    PyObject *text;   /* str, as given or as in the file */
-    PyObject *ptx;    /* bytes */
-    PyObject *entry;  /* str or None: the kernel's name in the PTX; None: the only one */
-    PyObject *origin; /* smemkern._compile.Origin: the file, the texts of its headers, ... */
+    PyObject *text;  /* str, as given or as in the file */
+    PyObject *ptx;   /* bytes */
+    PyObject *entry; /* str or None: the kernel's name in the PTX; None: the only one */
+    PyObject
+        *origin; /* smemkern._compiler.compile.Origin: the file, the texts of its headers, ... */
 } kernel_source;
 
 /* `source`: a str or a path. `name`: the kernel's name in the source, or NULL. On success all

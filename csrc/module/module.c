@@ -11,7 +11,7 @@
 /* ---- functions ---- */
 
 PyObject *call_watched(PyObject *what, PyObject *args, PyObject *kwargs) {
-    PyObject *module = PyImport_ImportModule("smemkern._watch");
+    PyObject *module = PyImport_ImportModule("smemkern._trace.watch");
     PyObject *options = module && kwargs ? Py_NewRef(kwargs) : PyDict_New();
     PyObject *result =
         module && options ? PyObject_CallMethod(module, "call", "OOO", what, args, options) : NULL;

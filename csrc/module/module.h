@@ -103,7 +103,7 @@ typedef struct module_state {
 
 /* ---- module.c ---- */
 
-/* A call while a smemkern.watch() is open: smemkern._watch runs and counts it. `what` is a Kernel
+/* A call while a smemkern.watch() is open: smemkern._trace.watch counts it. `what` is a Kernel
  * or the name of an operation; kwargs may be NULL. */
 PyObject *call_watched(PyObject *what, PyObject *args, PyObject *kwargs);
 
@@ -186,7 +186,7 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
                         const char *entry, const struct nvrtc_header *headers, int n_headers,
                         const char *const *options, int n_options, bool cached);
 
-/* ---- compile.c: for smemkern/_compile.py ---- */
+/* ---- compile.c: for smemkern/_compiler/compile.py ---- */
 
 PyObject *core_nvrtc_compile(PyObject *module, PyObject *args);
 PyObject *core_cache_load(PyObject *module, PyObject *given);

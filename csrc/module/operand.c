@@ -94,6 +94,16 @@ bool operand_has_aligned_rows(PyArrayObject *array, bool on_device) {
     return bits % 16 == 0;
 }
 
+bool operand_is_k_major(PyArrayObject *array, operand_shape one_dimensional) {
+    operand o = {0};
+    as_matrices(array, one_dimensional, &o);
+    const npy_intp *dims = &o.dims[o.ndim - 2], *strides = &o.strides[o.ndim - 2];
+    const int k = one_dimensional == OPERAND_ROW ? 1 : 0;
+    if (dims[k] <= 1) return true;
+    if (dims[1 - k] <= 1) return strides[k] == PyArray_ITEMSIZE(array);
+    return Py_ABS(strides[k]) < Py_ABS(strides[1 - k]);
+}
+
 /* Whether the elements and strides are aligned to the element size. */
 static bool is_aligned(const operand *o, const char *data, npy_intp itemsize) {
     for (int d = 0; d < o->ndim; d++)

@@ -27,6 +27,10 @@ smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional)
  * arrays the first row always counts as aligned, since its copy on the device is. */
 bool operand_has_aligned_rows(PyArrayObject *array, bool on_device);
 
+/* Whether a left operand's rows, or a right operand's columns, are contiguous rather than the other
+ * dimension. */
+bool operand_is_k_major(PyArrayObject *array, operand_shape one_dimensional);
+
 /* Fills `out` from a host array, with elements of type `wanted`. The array is used in place if it
  * has that type, aligned elements, and strides that the kernel supports (`taken`). Else it is
  * packed. Call operand_clear afterwards. */

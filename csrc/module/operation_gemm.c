@@ -137,7 +137,9 @@ static int check(module_state *state, request *r, PyArrayObject *const *arrays, 
         .K = k_a,
         .batch = Py_MAX(batch_size(arrays[0]), batch_size(arrays[1])),
         .strides = r->on_device ? strides_of_both(arrays) : strides_after_packing(r, arrays),
-        .aligned = will_have_aligned_rows(r, arrays[0]) && will_have_aligned_rows(r, arrays[1])};
+        .aligned = will_have_aligned_rows(r, arrays[0]) && will_have_aligned_rows(r, arrays[1]),
+        .k_major = {operand_is_k_major(arrays[0], OPERAND_ROW),
+                    operand_is_k_major(arrays[1], OPERAND_COLUMN)}};
     r->descr = gemm_descr(query->dtype, arrays[0]);
     return r->descr ? 0 : -1;
 }

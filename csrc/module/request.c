@@ -18,7 +18,8 @@ static int plan(module_state *state, request *r, const operation *op) {
     const smk_variant *variant = r->variant;
     smk_status status = {0};
     int multiprocessors = 0;
-    if ((variant->split.rate || variant->wgmma.terms || variant->transpose_kernels.boxes) &&
+    if ((variant->split.rate || variant->wgmma.terms || variant->ozaki.pack ||
+         variant->transpose_kernels.boxes) &&
         device_multiprocessors(state, &r->on, &multiprocessors)) {
         return -1;
     }

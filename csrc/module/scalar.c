@@ -148,7 +148,7 @@ int scalar_pack(PyObject *given, const emu_parameter *parameter, Py_ssize_t inde
     }
     if (is_struct) {
         return refuse(given, parameter, index,
-                      "pass bytes, numpy.void or another NumPy scalar or array of that size");
+                      "pass a tuple of its members, or bytes, numpy.void or an array of that size");
     }
     if (PyFloat_Check(given) || (PyIndex_Check(given) && parameter->kind == 'f')) {
         return parameter->kind == 'f' || parameter->kind == 'b'

@@ -66,7 +66,7 @@ static PyObject *printable(const char *text) {
 /* The message with names of C++ as one writes them. Takes the reference. */
 static PyObject *readable(PyObject *message) {
     if (message == NULL) return NULL;
-    PyObject *module = PyImport_ImportModule("smemkern._wording");
+    PyObject *module = PyImport_ImportModule("smemkern._compiler.wording");
     PyObject *result = module ? PyObject_CallMethod(module, "readable", "O", message) : NULL;
     Py_XDECREF(module);
     if (result == NULL) { /* as when the interpreter ends */

@@ -321,10 +321,9 @@ static const char texture_doc[] =
 static const char surface_doc[] =
     "Surface(array, *, channels=1, layered=False, cubemap=False)\n"
     "--\n\n"
-    "An array that kernels read and write by element: the argument of a Kernel whose parameter is "
-    "a\n"
-    "`cudaSurfaceObject_t`, or a value of textures= for a .surfref variable of the PTX. The array\n"
-    "is written if the run succeeds.\n\n"
+    "An array that kernels read and write by element: the argument of a Kernel whose parameter is\n"
+    "a `cudaSurfaceObject_t`, or a value of textures= for a .surfref variable of the PTX. The\n"
+    "array is written if the run succeeds.\n\n"
     "Parameters\n"
     "----------\n"
     "array : numpy.ndarray\n"

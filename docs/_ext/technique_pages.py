@@ -28,7 +28,7 @@ import tables
 from rows import table as variants_table
 from smemkern import Trace, Variant, demo
 from smemkern.__main__ import COMMANDS
-from smemkern._listing import listing
+from smemkern._trace.listing import listing
 
 DOCS = Path(__file__).resolve().parents[1]
 GENERATED = DOCS / "generated"

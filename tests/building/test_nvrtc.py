@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from buildtools import nvrtc
-from smemkern import _nvrtc
+from smemkern._compiler import nvrtc as ours
 
 GOOD = """
 #include "step.cuh"
@@ -16,7 +16,7 @@ extern "C" __global__ void one(int *x) { x[threadIdx.x] += STEP; }
 @pytest.fixture
 def compiled(tmp_path):
     """compiled(source): its PTX."""
-    library = _nvrtc.library()
+    library = ours.library()
     if library is None:
         pytest.skip("NVRTC is not installed")
     (tmp_path / "parts").mkdir()

@@ -9,7 +9,8 @@ from fake_arrays import create, kernel
 from fake_flows import fake, floats, gemm, transpose
 
 import smemkern
-from smemkern import _core, _timings
+from smemkern import _core
+from smemkern._variants import cost_model
 
 
 def numbered() -> None:
@@ -47,7 +48,7 @@ def predicted() -> None:
     for best, other in (("naive", "tf32x3"), ("tf32x3", "naive")):
         terms = {best: (1.0,) * 6, other: (2.0,) * 6}
         kinds = "float32", "float32", True, 0
-        timings = [_timings.Timing("gemm", row, {}, *kinds, terms[row]) for row in terms]
+        timings = [cost_model.Timing("gemm", row, {}, *kinds, terms[row]) for row in terms]
         _core.set_timings(0, timings)
         searched = fake.searched  # for the largest elements, by tf32x3 alone
         assert np.abs(smemkern.gemm(a, b, device="cuda") - exact).max() < 1e-3

@@ -18,7 +18,8 @@ from fake_exchange import OTHER, STREAM, fake
 from fake_matrices import INTERFACE, close, floats, refuse
 
 import smemkern
-from smemkern import _core, _device_arrays
+from smemkern import _core
+from smemkern._device import arrays
 
 FLOAT = (2, 32, 1, 0)
 
@@ -185,13 +186,13 @@ def jax() -> None:
     fake.kernels_hang = True
     spin(1, 1, None, None, None, 0, stream=OTHER)
     smemkern.gemm(a, b, variant="naive", out=mine, stream=OTHER)
-    assert len(_device_arrays._held) == 1 and fake.alive[2] == alive + 1
+    assert len(arrays._held) == 1 and fake.alive[2] == alive + 1
     for _ in range(3):
         smemkern.gemm(a, b, variant="naive", out=mine, stream=STREAM)
-    assert len(_device_arrays._held) == 1, "what has ended is let go of"
+    assert len(arrays._held) == 1, "what has ended is let go of"
     fake.kernels_hang = False
     smemkern.gemm(a, b, variant="naive", out=mine)
-    assert _device_arrays._held == [] and fake.alive[2] == alive
+    assert arrays._held == [] and fake.alive[2] == alive
     del a, b, c, t, mine
     gc.collect()
     assert not any(array() for array in made)

@@ -46,6 +46,7 @@ def test_threads(on_fake_driver: Callable[..., str]) -> None:
     assert int(on_fake_driver("fake_threads.py", "2", "12").split()[0]) >= 36
 
 
+@pytest.mark.long(instead="the tests above, of the same faults without the script")
 def test_what_a_gpu_is_asked_to_suffer(on_fake_driver: Callable[..., str], tmp_path: Path) -> None:
     """The script that measures a GPU's faults: the fake's kernels crash under the same names."""
     script = HERE.parent.parent / "validation" / "faults.py"

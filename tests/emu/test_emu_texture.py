@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from texture_cases import MODES, RESULT, all_cases, geometry_of, table_cases, tex
-from texture_inputs import GEOMETRY, WORDS, Case, Texture, coordinates
+from texture_inputs import GEOMETRY, HEADER, WORDS, Case, Texture, coordinates
 from texture_model import Model
 from texture_run import run
 
@@ -118,7 +118,7 @@ def test_point_sampling(device, seed):
         geometry, size = shape
         kind = np.dtype(dtype).kind
         channels = int(rng.choice((1, 2, 4)))
-        border = (1.0, 2.0, 3.0, 4.0) if kind == "f" else (0.0,) * 4
+        border = tuple(rng.uniform(-9, 9, 4).astype("f4").tolist()) if kind == "f" else (0.0,) * 4
         t = Texture(
             size,
             dtype,
@@ -197,14 +197,46 @@ def test_offsets(device, seed):
 @pytest.mark.parametrize("filter", ["point", "linear"])
 @pytest.mark.parametrize("layers", [0, 3])
 @pytest.mark.parametrize("size", [1, 5, 8])
-def test_cubemaps(device, seed, filter, layers, size):
+@pytest.mark.parametrize("mode", MODES)
+def test_cubemaps(device, seed, filter, layers, size, mode):
     shape = (*((layers,) if layers else ()), 6, size, size)
     t = Texture(
-        shape, filter=filter, normalized=True, cubemap=True, layered=bool(layers), texels="near"
+        shape,
+        address=mode,
+        filter=filter,
+        normalized=True,
+        cubemap=True,
+        layered=bool(layers),
+        texels="near",
     )
     case = Case("", t, tex(geometry_of(t)), count=16)
     sample = (lambda m, w: m.point()) if filter == "point" else (lambda m, w: m.linear())
     assert compare(case, seed, sample, device).sum() > 500
+
+
+@pytest.mark.parametrize(
+    ("mode", "column"), [("clamp", 2), ("wrap", 0), ("mirror", 2), ("border", 9)]
+)
+def test_edges_of_cubemaps(device, mode, column):
+    """Where two faces meet, a coordinate of the face is exactly 1, and the mode decides."""
+    texels = np.arange(1, 55, dtype=np.int32).reshape(6, 3, 3)
+    texture = smemkern.Texture(texels, address=mode, normalized=True, cubemap=True)
+    out = np.zeros(1, np.int32)
+    smemkern.Kernel(
+        f"""{HEADER}.visible .entry edge(.param .u64 t, .param .u64 out)
+{{
+    .reg .b64 %t, %out;
+    .reg .b32 %v, %r<3>;
+    ld.param.u64 %t, [t];
+    ld.param.u64 %out, [out];
+    mov.b32 %r0, 0f3f800000;
+    mov.b32 %r1, 0f00000000;
+    tex.cube.v4.s32.f32 {{%v, %r0, %r1, %r2}}, [%t, {{%r0, %r1, %r0, %r0}}];
+    st.global.u32 [%out], %v;
+    ret;
+}}"""
+    )(1, 1, texture, out, device=device)
+    assert out[0] == (0 if column == 9 else texels[4, 1, column])
 
 
 def test_gather(device, seed):

@@ -37,8 +37,6 @@ def address(mode: str, index: np.ndarray, size: int) -> np.ndarray:
 
 
 def mode_of(t: Texture, axis: int) -> str:
-    if t.cubemap:
-        return "clamp"
     mode = t.address if isinstance(t.address, str) else t.address[axis]
     return mode if t.normalized or mode == "border" else "clamp"
 
@@ -48,6 +46,9 @@ def look_up(t: Texture, values: np.ndarray, plane: np.ndarray, axes: list) -> np
     outside = np.any([a < 0 for a in axes], axis=0)
     at = (plane, *[np.maximum(a, 0) for a in axes[::-1]])
     border = np.array([*t.border[: t.channels], *[0.0] * (4 - t.channels)])
+    if t.dtype == "float16":  # 11 bits, cut
+        fraction, exponent = np.frexp(border)
+        border = np.ldexp(np.trunc(fraction * 2**11), exponent - 11)
     return np.where(outside[:, None], border, values[at])
 
 

@@ -95,7 +95,7 @@ def calls() -> Iterator[Call]:
                 for dtype in row.dtypes:
                     for shape in SKINNY_SHAPES if about.skinny else of_op:
                         yield Call(op, row.name, params, dtype, shape)
-            for dtype in row.dtypes if about.rate or about.wgmma else ():
+            for dtype in row.dtypes if about.rate or about.wgmma or about.ozaki else ():
                 for shape in ORDER_SHAPES:
                     for order in ORDERS:
                         yield Call(op, row.name, {}, dtype, shape, order)

@@ -125,7 +125,8 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     every = {"variant": image.variant, **image.params}
     gemm = image.variant if image.op == "gemm" else ""
     whole = {**every, "split": 1} if row.rate else every  # no split-K
-    by_order = row.rate or row.wgmma or gemm == "small_k"  # has separate column-major kernels
+    # Whether column-major operands have code of their own.
+    by_order = row.rate or row.wgmma or row.ozaki or gemm == "small_k"
     for shape in (*LONG.get(gemm, ()), *(ROUNDS if row.skinny else ())):
         yield arguments(image, shape, rng), whole
     for shape in (

@@ -1,8 +1,8 @@
 /* What the requests of one PTX instruction would cost if the machine code's accesses were wider.
  *
  * ptxas may join an access with its neighbours to one of 8 or 16 aligned bytes per lane, also
- * across the steps of a loop that it unrolls. smemkern/_machine_code.py reads from the machine
- * code how wide they are and how often they run; their cost is counted here. */
+ * across the steps of a loop that it unrolls. smemkern/_trace/machine_code.py reads from the
+ * machine code how wide they are and how often they run; their cost is counted here. */
 #ifndef EMU_WIDER_ACCESS_H
 #define EMU_WIDER_ACCESS_H
 

@@ -43,7 +43,7 @@ static int64_t addressed(smk_address_mode mode, int64_t index, int64_t size) {
 
 /* Wrap and mirror exist for normalized coordinates only. */
 static smk_address_mode mode_of(const smk_texture *t, uint32_t d) {
-    const smk_address_mode mode = t->cubemap ? SMK_ADDRESS_CLAMP : t->address[d];
+    const smk_address_mode mode = t->address[d];
     return t->normalized || mode == SMK_ADDRESS_BORDER ? mode : SMK_ADDRESS_CLAMP;
 }
 

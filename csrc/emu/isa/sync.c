@@ -159,7 +159,7 @@ static const insn *op_match_all(warp *w, const insn *i) {
         const uint32_t participants = members & w->active;
         const bool equal = equal_lanes(w, i, participants,
                                        match_value(w, i, first_lane(participants))) == participants;
-        write_lanes(w, i->d, group, equal ? members : 0);
+        write_lanes(w, i->d, group, equal ? participants : 0);
         write_lanes(w, i->e, group, equal ? FULL : 0);
         remaining &= ~group;
     }

@@ -54,11 +54,18 @@ static uint32_t border_integer(const smk_texture *t, float border) {
     return (uint32_t)(int32_t)ceil(inside * largest(t->type) - 0.5);
 }
 
+/* What a float texture of that type can hold, rounded towards zero. */
+static float border_float(const smk_texture *t, float border) {
+    if (t->type != SMK_TEXEL_FLOAT16) return border;
+    return value_f16((uint16_t)round_to_format(border, format_f16, ROUND_ZERO, false));
+}
+
 texel texel_border(const smk_texture *t) {
     texel out = {0};
     for (uint32_t c = 0; c < t->channels; c++)
-        out.word[c] = smk_texel_type_kind(t->type) == 'f' ? bits_of_f32(t->border[c])
-                                                          : border_integer(t, t->border[c]);
+        out.word[c] = smk_texel_type_kind(t->type) == 'f'
+                          ? bits_of_f32(border_float(t, t->border[c]))
+                          : border_integer(t, t->border[c]);
     return out;
 }
 

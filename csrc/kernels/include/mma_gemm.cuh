@@ -107,9 +107,7 @@ __device__ __forceinline__ bool is_chunks(const REAL *x, long long pitch, long l
 }
 
 /* Chunk c of a row of a tile is at c ^ swizzle(row), which must be linear: bits of row, no sums. */
-template <order ORDER> __device__ __forceinline__ unsigned swizzle(unsigned row);
-template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row);
-template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row);
+template <order ORDER, int LINES> __device__ __forceinline__ unsigned swizzle(unsigned row);
 
 /* A thread's share of the copies of an operand's tiles of LINES lines: WIDE elements each, a warp's
  * lanes along a row. A thread's copies are DOWN rows or LANES copies apart, which are compile-time
@@ -137,7 +135,7 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
         k = ORDER == ALONG ? column : row;
         from = x + (ORDER == ALONG ? line * pitch_ + k : k * pitch_ + line);
         pitch = pitch_;
-        to = row * PITCH + ((column / CHUNK ^ swizzle<ORDER>(row)) << 4) +
+        to = row * PITCH + ((column / CHUNK ^ swizzle<ORDER, LINES>(row)) << 4) +
              column % CHUNK * (int)sizeof(REAL);
         lines = (int)min(n - line, 0x7fffffffll);
     }
@@ -167,7 +165,7 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
     __device__ static constexpr int down(int i) { return i / PARTS * DOWN; }
     __device__ static constexpr int along(int i) { return i % PARTS * LANES * WIDE; }
     __device__ __forceinline__ unsigned place(unsigned tile, int i) {
-        return (tile + to ^ swizzle<ORDER>(down(i)) << 4) +
+        return (tile + to ^ swizzle<ORDER, LINES>(down(i)) << 4) +
                (unsigned)(down(i) * PITCH + along(i) * (int)sizeof(REAL));
     }
     /* Elements of its row of the matrix that exist from copy i on. */

@@ -4,8 +4,9 @@
  *   ACROSS: rows of BLOCK_M or BLOCK_N lines         ldmatrix.x4.trans: 16 k and 2 chunks of lines
  *
  * Lines are the rows of A or the columns of B. In both layouts chunk c of a row is at c ^ row % 8:
- * a matrix is one chunk of 8 rows, so 8 different chunks of 128 bytes. Banks: 4 wavefronts per
- * ldmatrix.x4, the minimum; 8 lanes of cp.async stay within 128 bytes.
+ * a matrix is one chunk of 8 rows, so 8 different chunks of 128 bytes. Rows of 32 lines have 4
+ * chunks, and two rows 128 bytes: there it is c ^ row / 2 % 4. Banks: 4 wavefronts per ldmatrix.x4,
+ * the minimum; 8 lanes of cp.async stay within 128 bytes.
  *
  * Per slab of 16 k a warp of 64 x 64 takes 4 + 4 ldmatrix.x4, 32 wavefronts, for 32 MMAs.
  * Sums are fp32, products exact. Stores: a lane has pairs of columns, four lanes 8 columns of a
@@ -31,11 +32,9 @@ constexpr int GROUP_N = 16, K_SLAB = 16;
 #include "mma_loop.cuh"
 #include "sixteen_bits.cuh"
 
-template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {
-    return row % 8;
-}
-template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row) {
-    return row % 8;
+template <order ORDER, int LINES> __device__ __forceinline__ unsigned swizzle(unsigned row) {
+    constexpr int CHUNKS = tile_pitch(ORDER, LINES) / 16, TURN = CHUNKS < 8 ? CHUNKS : 8;
+    return row / (8 / TURN) % TURN;
 }
 
 /* Offset of the row and chunk whose address this lane passes, of 16 rows and 2 chunks. The second
@@ -45,7 +44,7 @@ __device__ __forceinline__ unsigned reads_from(const warp_place &w, int line, bo
     const int row = w.lane % 8 + (rows ? w.lane / 8 % 2 : w.lane / 16) * 8;
     const int chunk = (rows ? w.lane / 16 : w.lane / 8 % 2) + (ORDER == ALONG ? 0 : line / CHUNK);
     return ((ORDER == ALONG ? line : 0) + row) * tile_pitch(ORDER, LINES) +
-           ((chunk ^ row % 8) << 4);
+           ((chunk ^ swizzle<ORDER, LINES>(row)) << 4);
 }
 
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w) {

@@ -38,11 +38,8 @@ constexpr int GROUP_N = 8 * V, K_SLAB = 4 * V;
 
 static_assert(WARP_M % GROUP_N == 0, "A's rows come in groups as B's columns do");
 
-template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {
-    return row / (4 * V) % 2 * 4;
-}
-template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row) {
-    return row / V % 4;
+template <order ORDER, int LINES> __device__ __forceinline__ unsigned swizzle(unsigned row) {
+    return ORDER == ALONG ? row / (4 * V) % 2 * 4 : row / V % 4;
 }
 
 /* The vector of lines that lane 4 g + t takes of a group: V lines, one in each of V products. */

@@ -41,22 +41,23 @@ template <typename T> __device__ __forceinline__ unsigned word_at(const char *at
 }
 
 /* A tile in shared memory; its size in squares of N x N elements. */
-template <typename T> struct tile_of_words {
+template <typename T, int TILE_I> struct tile_of_words {
     static constexpr int N = 4 / sizeof(T), LEAD = WIDE_LEAD(sizeof(T)) / N;
-    static constexpr int DOWN = WIDE_TILE_I(sizeof(T)) / N, ACROSS = WIDE_TILE_J(sizeof(T)) / N;
+    static constexpr int DOWN = TILE_I / N, ACROSS = WIDE_TILE_J(sizeof(T)) / N;
     static constexpr int PITCH = (LEAD + DOWN) | 1;
     unsigned at[N][ACROSS][PITCH]; /* [j % N][j / N][words of column j] */
 };
 
-template <typename T, bool WHOLE>
+template <typename T, int TILE_I, bool WHOLE>
 __device__ __forceinline__ void move_words(const transpose_args &g, long long i0, long long j0,
-                                           tile_of_words<T> &cell) {
-    typedef tile_of_words<T> is;
-    constexpr int E = sizeof(T), N = is::N, TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
+                                           tile_of_words<T, TILE_I> &cell) {
+    typedef tile_of_words<T, TILE_I> is;
+    constexpr int E = sizeof(T), N = is::N, TILE_J = WIDE_TILE_J(E);
     constexpr int STEPS = is::DOWN / WIDE_WARPS;
     static_assert(is::LEAD == WIDE_WARPS && is::ACROSS == 32, "a square a warp, a word a lane");
     static_assert((STEPS + 1) * N <= 32, "a row a lane");
 
+    static_assert(WIDE_LEAD(E) == WIDE_WARPS * N, "a warp of squares above the tile");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int first = i0 < g.lead ? (int)-i0 : -g.lead;
     const int last = g.rows - i0 < TILE_I ? (int)(g.rows - i0) : TILE_I;
@@ -84,7 +85,7 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
     }
 #pragma unroll
     for (int s = -1; s < STEPS; s++) {
-        if (s < 0 && !g.lead) continue;
+        if (s < 0 && warp * N < WIDE_LEAD(E) - g.lead) continue;
 #pragma unroll
         for (int n = 0; n < N; n++) {
             const char *at = rows[n] + s * WIDE_WARPS * N * pitch;
@@ -106,7 +107,7 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
     }
 #pragma unroll
     for (int s = -1; s < STEPS; s++) {
-        if (s < 0 && !g.lead) continue;
+        if (s < 0 && warp * N < WIDE_LEAD(E) - g.lead) continue;
         unsigned (&word)[N] = words[s + 1];
         if (skewed) {
 #pragma unroll
@@ -125,10 +126,12 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
 
     char *to = reinterpret_cast<char *>(g.y + blockIdx.z * g.batch_y + j0 * g.ldy + i0);
     const long long across = g.ldy * E;
+    const unsigned unit = g.lead ? g.lead * E - 1 : 0; /* of which tiles' rows begin at a multiple */
+    if (lane >= is::DOWN) return;
 #pragma unroll 2
     for (int near = warp; near < 32; near += WIDE_WARPS) {
         char *row = to + near * across;
-        const int shift = g.lead ? (int)((unsigned)(unsigned long long)row % WIDE_UNIT(E)) : 0;
+        const int shift = (int)((unsigned)(unsigned long long)row & unit);
         const int skip = is::LEAD * 4 - shift;
         const unsigned *line = &cell.at[near % N][near / N][skip / 4 + lane];
         row += lane * 4 - shift;
@@ -154,15 +157,16 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
     }
 }
 
-template <typename T> __device__ __forceinline__ void move_bytes(const transpose_args &g) {
-    constexpr int TILE_I = WIDE_TILE_I(sizeof(T)), TILE_J = WIDE_TILE_J(sizeof(T));
+template <typename T, int TILE_I>
+__device__ __forceinline__ void move_bytes(const transpose_args &g) {
+    constexpr int TILE_J = WIDE_TILE_J(sizeof(T));
     const tile_origin tile = transpose_tile(g, g.lead, TILE_I, TILE_J);
     const long long i0 = tile.column, j0 = tile.row;
-    __shared__ tile_of_words<T> cell;
+    __shared__ tile_of_words<T, TILE_I> cell;
     if (i0 >= g.lead && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols)
-        move_words<T, true>(g, i0, j0, cell);
+        move_words<T, TILE_I, true>(g, i0, j0, cell);
     else
-        move_words<T, false>(g, i0, j0, cell);
+        move_words<T, TILE_I, false>(g, i0, j0, cell);
 }
 
 #endif

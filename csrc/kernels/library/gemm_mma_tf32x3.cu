@@ -19,7 +19,7 @@
  * FLOPs: 3 times 2 M N K at the tf32 rate of mma.sync.
  * Differs from tf32x3 by mma.sync, which all chips have, and by splits in registers: no workspace.
  */
-#include "mma_words.cuh"
+#include "mma_tf32.cuh"
 #include "mma_loop.cuh"
 #include "plain_product.cuh"
 
@@ -32,16 +32,6 @@ __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
         high[i] = (__float_as_uint(x[i]) + 0x1000) & 0xffffe000;
         low[i] = __float_as_uint(x[i] - __uint_as_float(high[i]));
     }
-}
-
-/* d += a * b for 16 x 8 outputs and one half (k = 0 or 1) of the slab's 16 k. */
-__device__ __forceinline__ void tf32_product(float (&d)[4], const unsigned (*a)[4],
-                                             const unsigned (&b)[4], int k) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-        " {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0][2 * k]), "r"(a[1][2 * k]), "r"(a[0][2 * k + 1]), "r"(a[1][2 * k + 1]),
-          "r"(b[2 * k]), "r"(b[2 * k + 1]));
 }
 
 __device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a, int tile,

@@ -23,8 +23,15 @@
  * l^1 share a row, l and l^2 a column, so loads of both operands merge: 2 wavefronts per request.
  * Differs from pipelined by having no ring, and by warps that split K.
  */
+#define FFMA_OF(type) FFMA_OF_##type
+#define BY_FFMA(type) FFMA_OF(type)
+#define FFMA_OF_float 1 /* the other types have MMAs that lose nothing */
+#if BY_FFMA(REAL)
 #include "sliced_k_copies.cuh"
 #include "sliced_k_sums.cuh"
+#else
+#include "sliced_k_mma.cuh"
+#endif
 #include "split_k.cuh"
 
 /* The work of a block: k = first..end - 1 of the tile of C at (row, column). */
@@ -51,6 +58,7 @@ __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
             (int)part};
 }
 
+#if BY_FFMA(REAL)
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ uint4 bytes[];
     float *shared = reinterpret_cast<float *>(bytes);
@@ -130,8 +138,59 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     }
 }
 
+#else /* by MMA */
+template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
+    extern __shared__ uint4 bytes[];
+    part_sum *shared = reinterpret_cast<part_sum *>(bytes);
+    const block_work block = work_of_block(g);
+    operand_lines A =
+        lines_from<OF_A>(g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, block.row,
+                         g.M, block.first);
+    operand_lines B =
+        lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
+                         block.column, g.N, block.first);
+    const int warp = threadIdx.x / 32, slice = warp / WARPS;
+    const int row = warp % WARPS / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
+    const long long k = block.end - block.first;
+    constexpr int MOST = PANEL_K > CHUNK ? PANEL_K : CHUNK;
+    const int chunks = ((int)min(k, (long long)MOST) + CHUNK - 1) / CHUNK;
+    const unsigned a_panel = shared_address(shared), b_panel = a_panel + chunks * (BLOCK_M * 128);
+    part_sum sum[M_TILES][N_TILES][4] = {};
+    overlap_launches();
+#pragma unroll 1
+    for (long long left = k; left > 0; left -= MOST) {
+        const int here = (int)min(left, (long long)MOST);
+        if (left < k) __syncthreads(); /* all warps have read the panels */
+        copy_panels<OF_A, OF_B, BLOCK_M, BLOCK_N, THREADS>(a_panel, b_panel, A, B, here);
+#pragma unroll 2
+        for (int slab = slice; slab * SLAB < here; slab += SLICES) {
+            multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a_panel, b_panel, row, column, slab);
+        }
+        advance<OF_A>(A, MOST);
+        advance<OF_B>(B, MOST);
+    }
+
+    __syncthreads();
+    put_sums(a_panel + slice * TILE * (int)sizeof(part_sum), sum, row, column);
+    __syncthreads();
+    const long long rows = g.M - block.row, columns = g.N - block.column;
+    if (g.split > 1) {
+        store(part_at(g, block.part, block.row, block.column), g.part_pitch, shared, rows,
+              g.part_pitch - block.column, {1, 0});
+    } else {
+        store(g.C + blockIdx.z * g.batch_c + block.row * g.ldc + block.column, g.ldc, shared, rows,
+              columns, {(part_sum)g.alpha, (part_sum)g.beta});
+    }
+}
+#endif
+
 /* Registers per thread at most, and with them the resident blocks per multiprocessor. */
+#if BY_FFMA(REAL)
 constexpr int REGISTERS = THREAD_M * THREAD_N <= 16 ? 80 : THREAD_M * THREAD_N <= 32 ? 128 : 248;
+#else
+constexpr int SUMS = THREAD_M * THREAD_N * sizeof(part_sum) / 4;
+constexpr int REGISTERS = SUMS <= 8 * BYTES - 32 * (BYTES == 8) ? 128 : SUMS <= 64 ? 168 : 248;
+#endif
 constexpr int BLOCKS = THREADS * REGISTERS < 65536 ? 65536 / REGISTERS / THREADS : 1;
 
 #define SLICED_K(name, of_a, of_b)                                                                 \

@@ -17,6 +17,10 @@
  * Banks: sliced_k_copies.cuh; adjacent lanes have adjacent columns of B.
  * Differs from sliced_k by lanes along rows of C, and by sums that are not combined across warps.
  */
+#define FFMA_OF(type) FFMA_OF_##type
+#define BY_FFMA(type) FFMA_OF(type)
+#define FFMA_OF_float 1 /* the other types have MMAs that lose nothing */
+#if BY_FFMA(REAL)
 #include "sliced_k_copies.cuh"
 
 constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
@@ -88,8 +92,50 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
         store<true>(g, sum, C, rows, columns);
     }
 }
-/* Registers per thread at most, and with them the resident blocks per multiprocessor. */
 constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64;
+
+#else /* by MMA */
+#include "small_k_mma.cuh"
+
+template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
+    extern __shared__ uint4 bytes[];
+    const unsigned across = (unsigned)((g.N + BLOCK_N - 1) / BLOCK_N), down = blockIdx.x / across;
+    const long long first_row = (long long)down * BLOCK_M;
+    const long long first_column = (long long)(blockIdx.x - down * across) * BLOCK_N;
+    operand_lines A = lines_from<OF_A>(g.A + blockIdx.z * g.batch_a,
+                                       OF_A == ALONG ? g.lda : g.step_a, first_row, g.M, 0);
+    operand_lines B = lines_from<OF_B>(g.B + blockIdx.z * g.batch_b,
+                                       OF_B == ALONG ? g.step_b : g.ldb, first_column, g.N, 0);
+    const int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M;
+    const int column = warp % WARPS_N * WARP_N;
+    constexpr int MOST = PANEL_K > CHUNK ? PANEL_K : CHUNK;
+    const int chunks = ((int)min(g.K, (long long)MOST) + CHUNK - 1) / CHUNK;
+    const unsigned a_panel = shared_address(bytes), b_panel = a_panel + chunks * (BLOCK_M * 128);
+    warp_sums sum = {};
+#pragma unroll 1
+    for (long long left = g.K; left > 0; left -= MOST) {
+        const int here = (int)min(left, (long long)MOST);
+        if (left < g.K) __syncthreads(); /* all warps have read the panels */
+        copy_panels<OF_A, OF_B, BLOCK_M, BLOCK_N, THREADS>(a_panel, b_panel, A, B, here);
+#pragma unroll 1
+        for (int slab = 0; slab * SLAB < here; slab++) {
+            multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a_panel, b_panel, row, column, slab);
+        }
+        advance<OF_A>(A, MOST);
+        advance<OF_B>(B, MOST);
+    }
+    __syncthreads(); /* the panels' memory is reused */
+    const long long rows = g.M - first_row - row, columns = g.N - first_column - column;
+    store({g.C + blockIdx.z * g.batch_c + (first_row + row) * g.ldc + first_column + column, g.ldc,
+           (int)min(rows, 16ll), (int)min(columns, (long long)WARP_N)},
+          a_panel + warp * (16 * WARP_N * BYTES), sum, (part_sum)g.alpha, (part_sum)g.beta);
+}
+
+constexpr int SUMS = N_TILES * 4 * sizeof(part_sum) / 4;
+constexpr int REGISTERS = SUMS <= 16 ? 96 : SUMS <= 64 ? 128 : 232;
+#endif
+
+/* Registers per thread at most, and with them the resident blocks per multiprocessor. */
 constexpr int BLOCKS = 65536 / REGISTERS / THREADS;
 
 #define SMALL_K(name, of_a, of_b)                                                                  \

@@ -16,7 +16,7 @@
  * Bytes: 2 rows cols elements. 4 bytes per thread suffice: copy speed is a 128-byte request per 16
  * clocks and multiprocessor, each way; a block's whole tile is in flight at once. Loads make L2
  * fetch 256 bytes; another request uses the other half. Order of blocks: transpose_order.cuh.
- * Tiles are 64 x 64 words, or 96 x 96 if no emptier: 8 of 104 rows are read twice, not 8 of 72.
+ * Tiles are 64 x 32 words, or 96 x 96 if no emptier: 8 of 104 rows are read twice, not 8 of 72.
  * Differs from vectorized by elements in place of 16-byte chunks: as fast, and with any alignment.
  * (transpose_bytes.cuh: elements of 1 and 2 bytes.)
  */
@@ -99,12 +99,12 @@ __device__ __forceinline__ void move_elements(const transpose_args &g) {
 
 template <typename T, int LEAD> __device__ __forceinline__ void move_tile(const transpose_args &g) {
     if constexpr (sizeof(T) < 4)
-        move_bytes<T>(g);
+        move_bytes<T, WIDE_TILE_I(sizeof(T))>(g);
     else
         move_elements<T, LEAD, WIDE_TILE_I(sizeof(T)), WIDE_TILE_J(sizeof(T)), WIDE_WARPS>(g);
 }
 
-constexpr int BLOCKS = sizeof(ELEMENT) == 4 ? 6 : 4; /* resident per multiprocessor, by registers */
+constexpr int BLOCKS = sizeof(ELEMENT) == 4 ? 8 : 4; /* resident per multiprocessor, by registers */
 
 extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
     transpose_sector_aligned(const __grid_constant__ transpose_args g) {

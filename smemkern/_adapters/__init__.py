@@ -1,0 +1,1 @@
+"""Kernels of other libraries, as calls of a Kernel."""

@@ -1,0 +1,1 @@
+"""Shared memory: the cost of requests, and the layouts of tiles."""

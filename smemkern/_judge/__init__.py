@@ -1,0 +1,1 @@
+"""Compares a candidate kernel with a reference: smemkern.judge."""

@@ -1,0 +1,1 @@
+"""Times and counters of a GPU, beside what is predicted."""

@@ -1,0 +1,1 @@
+"""How results look: document nodes, tables, and their text, terminal and HTML forms."""

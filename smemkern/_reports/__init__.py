@@ -1,0 +1,1 @@
+"""Findings, and the reports that other programs read."""

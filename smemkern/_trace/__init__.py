@@ -1,0 +1,1 @@
+"""Runs on the emulator: their counts, hazards, listings and pages."""
