@@ -2,10 +2,12 @@
  *
  * Operands are K-major (A row-major, B transposed) or MN-major (A transposed, B row-major). wgmma
  * reads 16-bit elements either way, so nothing is copied first unless rows are not 16-byte aligned.
- * A block computes tiles of 128 x BLOCK_N, 64 rows per warpgroup. If the last tile has at most 64
- * columns of C, only 64 are computed: 4097 columns do not cost another wave of tiles over 4096.
+ * A block computes tiles of BLOCK_M x BLOCK_N, 64 rows per warpgroup. If the last tile has at most
+ * 64 columns of C, only 64 are computed: 4097 columns do not cost another wave of tiles over 4096.
+ * Blocks go over all matrices of a batch, so the ring stays full.
  *
- * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2.
+ * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2;
+ * of 192 x 192: 1152 clocks for 48 KiB; of 64 x 128: 256 for 24 KiB.
  * Banks: wgmma reads 64 + BLOCK_N rows of 32 bytes in BLOCK_N / 2 clocks, 80 B/clk for 256 columns
  * and 96 for 128, of 128 B/clk; the 128-byte swizzle puts 8 rows of a column in different banks.
  *

@@ -2,7 +2,7 @@
  *
  *   producer   |A0 B0|A1 B1|A2 B2|A3 B3| wait |A4 B4| ... one thread: waits for `empty`, copies
  *   ring          [0]   [1]   [2]   [3]         [0]
- *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...        2 warpgroups: wait for `full`, multiply;
+ *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...        1 to 3 warpgroups: wait, multiply;
  *                                                         then C through shared memory, by TMA
  *
  * Blocks are persistent and compute tile after tile of C. The producer runs ahead past the end of a
