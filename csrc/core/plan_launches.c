@@ -104,7 +104,8 @@ static void launch_batch(smk_launch *out, const launch_shape *s, int64_t z, cons
         const kernel *own = &s->kernels[k];
         out[k] = (smk_launch){
             .entry = own->entry,
-            .grid = {own->blocks, 1, (uint32_t)ceil_div(z, s->batches_per_block)},
+            .grid = {own->blocks, 1,
+                     own->loops_over_batch ? 1 : (uint32_t)ceil_div(z, s->batches_per_block)},
             .block = {own->threads[0], own->threads[1], own->threads[2]},
             .shared_bytes = own->shared_bytes,
             .overlaps = s->overlaps,

@@ -27,11 +27,12 @@ batch_iterator batch_fold(const smk_batch *batch, const smk_matrix *const *opera
 int64_t batch_z_size(const batch_iterator *it);
 int64_t batch_z_stride(const batch_iterator *it, int operand);
 
-/* One kernel of a plan; gridDim.z is the batch. */
+/* One kernel of a plan; gridDim.z is the batch, unless its blocks go over the batch themselves. */
 typedef struct kernel {
     const char *entry;
     uint32_t blocks, threads[3];
     size_t shared_bytes;
+    bool loops_over_batch;
 } kernel;
 
 /* Kernels that run in this order for each chunk of the batch. */

@@ -19,6 +19,7 @@
 #include "../kernels/args.h"
 
 enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
+enum { SHARED_OF_TWO = 115712 /* dynamic shared memory of a block, if two fit */ };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -281,17 +282,37 @@ static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
         (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), (uint32_t)(SWIZZLE_BYTES / itemsize)});
 }
 
+/* Persistent blocks per multiprocessor: two of the 16-bit rows if they fit. */
+static int64_t resident_blocks(const builder *w, const smk_geometry *g) {
+    const bool fit = g->shared_bytes <= SHARED_OF_TWO && g->threads[0] <= 256;
+    return w->itemsize == 2 && fit ? 2 : 1;
+}
+
+/* Where a product's blocks can count all tiles of the batch in 31 bits, they do; else each has the
+ * matrix of its blockIdx.z. */
+static void loop_over_batch(builder *w, const smk_gemm *p, const smk_geometry *g, launch_shape *s) {
+    const int64_t rows = ceil_div(p->M, g->output_tile[0]);
+    const int64_t z = batch_z_size(w->batch) < MAX_GRID_Z ? batch_z_size(w->batch) : MAX_GRID_Z;
+    const int64_t tiles = rows * ceil_div(p->N, g->output_tile[1]) * w->args->gemm.split;
+    if (w->itemsize != 2 || z == 1 || tiles > MAX_GRID_X / z) return;
+    s->kernels[0].loops_over_batch = true;
+    s->batches_offset = offsetof(arguments, wgmma.batches);
+}
+
 /* The number of persistent blocks: balances the tiles over the multiprocessors. Narrow tiles at the
  * right edge cost less than full ones, so they are not worth another wave and do not count. */
 static uint32_t count_blocks(const builder *w, const smk_gemm *p, const smk_geometry *g,
-                             uint32_t tiles) {
+                             const kernel *product) {
     const int64_t rest = p->N % g->output_tile[1];
     const bool narrow = w->itemsize == 2 && rest > 0 && rest <= WGMMA_NARROW;
     const int64_t columns = ceil_div(p->N, g->output_tile[1]);
+    const int64_t rows = ceil_div(p->M, g->output_tile[0]);
+    const int64_t z = product->loops_over_batch ? batch_z_size(w->batch) : 1;
+    const int64_t tiles = rows * columns * w->args->gemm.split * z;
     const int64_t wide = narrow && columns > 1 ? tiles / columns * (columns - 1) : tiles;
-    return wide <= p->multiprocessors
-               ? (uint32_t)(tiles < p->multiprocessors ? tiles : p->multiprocessors)
-               : (uint32_t)ceil_div(wide, ceil_div(wide, p->multiprocessors));
+    const int64_t room = p->multiprocessors * resident_blocks(w, g);
+    return (uint32_t)(wide <= room ? (tiles < room ? tiles : room)
+                                   : ceil_div(wide, ceil_div(wide, room)));
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
@@ -301,7 +322,7 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
     product.entry = kind->products[operands[0].mn_major][operands[1].mn_major];
-    product.blocks = count_blocks(w, p, g, product.blocks);
+    product.blocks = count_blocks(w, p, g, &product);
     s->n_kernels = 0;
     const int64_t packing = (int64_t)a->packing + b->packing + b->searching;
     if (a->searching)
@@ -319,7 +340,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
     const batch_iterator batch = batch_fold(&problem->batch, matrices, 3);
-    arguments args = {.gemm = plan_gemm_args(problem, &batch)};
+    arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
     builder w = {.variant = variant,
                  .plan = plan,
                  .problem = problem,
@@ -348,6 +369,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     add_pointer(&w, offsetof(arguments, gemm.C), 2);
     plan_operands(&w, problem, dtype, &geometry, operands);
     map_result(&w, problem, dtype);
+    loop_over_batch(&w, problem, &geometry, &s);
     add_kernels(&w, operands, problem, &geometry, &s);
     if (!problem->prepack.only) split_add_reduce(variant, dtype, &args.gemm, &s);
     plan->workspace = (size_t)w.workspace;

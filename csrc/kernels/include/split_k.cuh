@@ -46,11 +46,16 @@ __device__ __forceinline__ part_range range_of(int part, int parts, int n) {
     return {first, first + even + (part < more)};
 }
 
-/* Address of sum (row, column) of a part, in this block's batch. */
+/* Address of sum (row, column) of a matrix of sums. */
+__device__ __forceinline__ part_sum *sums_at(const gemm_args &g, long long matrix, long long row,
+                                             long long column) {
+    return reinterpret_cast<part_sum *>(g.parts) + (matrix * g.M + row) * g.part_pitch + column;
+}
+
+/* The same of a part, in this block's batch. */
 __device__ __forceinline__ part_sum *part_at(const gemm_args &g, int part, long long row,
                                              long long column) {
-    const long long matrix = (long long)part * gridDim.z + blockIdx.z;
-    return reinterpret_cast<part_sum *>(g.parts) + (matrix * g.M + row) * g.part_pitch + column;
+    return sums_at(g, (long long)part * gridDim.z + blockIdx.z, row, column);
 }
 
 /* ---- the second launch: a thread computes PART_WIDE adjacent elements of C ---- */

@@ -239,8 +239,8 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
         fence_async_proxy();
         group_barrier(1 + consumer, 128);
         if (!w.store_boxes) {
-            store_box<32>(g, buffer, row, column0);
-            store_box<32>(g, second, row, column0 + 32);
+            store_box<32>(g, blockIdx.z, buffer, row, column0);
+            store_box<32>(g, blockIdx.z, second, row, column0 + 32);
         } else if (leader) {
             tma_store(c_map, buffer, column0, row, matrix);
             tma_store(c_map, second, column0 + 32, row, matrix);
@@ -257,9 +257,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     ring r = ring_init(STAGE);
-    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
-    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const int items = down * across * (int)g.split, group = threadIdx.x / 128;
+    const work_list list = work_list_of(g, w, BLOCK_N);
+    const int group = threadIdx.x / 128;
     if (threadIdx.x == 0) {
         tma_prefetch_map(a_map);
         tma_prefetch_map(b_map);
@@ -268,8 +267,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
-            for (int item = blockIdx.x; item < items; item += gridDim.x) {
-                const block_work at = work_of(g, w, item, down, across);
+            for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
+                const block_work at = work_of(g, w, list, item);
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
                     fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
                                    at.tile.column * BLOCK_N);
@@ -282,8 +281,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
         columns mine = my_columns<B_ACROSS>(consumer);
-        for (int item = blockIdx.x; item < items; item += gridDim.x) {
-            const block_work at = work_of(g, w, item, down, across);
+        for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
+            const block_work at = work_of(g, w, list, item);
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];
@@ -300,11 +299,11 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             for (int i = 0; i < REGISTERS; i++)
                 sum[i] *= alpha;
             if (beta != 0) {
-                add_old(g, sum,
+                add_old(g, blockIdx.z, sum,
                         [&](int i) { return make_int2(row0 + row_of(i), column + i / 2 % 2); });
             }
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
-                  column0 + consumer * 64, matrix_of(at.part));
+                  column0 + consumer * 64, matrix_of(w, at));
         }
         if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }

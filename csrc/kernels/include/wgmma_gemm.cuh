@@ -2,7 +2,7 @@
  *
  *   producer   |A0 B0|A1 B1|A2 B2|A3 B3| wait |A4 B4| ... one thread: waits for `empty`, copies
  *   ring          [0]   [1]   [2]   [3]         [0]
- *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...        2 warpgroups: wait for `full`, multiply;
+ *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...        1 to 3 warpgroups: wait, multiply;
  *                                                         then C through shared memory, by TMA
  *
  * Blocks are persistent and compute tile after tile of C. The producer runs ahead past the end of a
@@ -21,10 +21,18 @@
 #include "tile_order.cuh"
 #include "wgmma_pack.cuh"
 
-constexpr int CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
+#ifndef CONSUMERS
+#define CONSUMERS 2 /* warpgroups that multiply */
+#endif
+constexpr int THREADS = 128 * (CONSUMERS + 1);
+/* Buffers for C per warpgroup, and their bytes. */
+#ifndef OUT_BUFFERS
+#define OUT_BUFFERS 2
+#endif
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
-/* Registers per thread; the three warpgroups share 512. */
-constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
+/* Registers per thread; the warpgroups share 256 (CONSUMERS 1) or 512. */
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CONSUMERS == 2 ? 240 : 216;
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 40;
 /* Tiles per column of the tile order (tile_order.cuh). */
 constexpr int GROUP = 2048 / BLOCK_M;
 
@@ -32,21 +40,45 @@ constexpr int GROUP = 2048 / BLOCK_M;
 
 typedef struct block_work {
     tile_place tile;
-    int part;
+    int part, z; /* of K; index in the batch */
     part_range steps;
 } block_work;
 
-/* All tiles of one part of K come first, then those of the next. */
-__device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w, int item,
-                                              int down, int across) {
-    const int tiles = down * across, part = item / tiles;
-    return {place<GROUP>(item - part * tiles, down, across), part,
-            range_of(part, (int)g.split, w.steps)};
+/* The items of a launch: all ranges of K, and matrices, of the full tiles, then of narrow ones at
+ * the right edge. A block takes every gridDim.x-th. */
+typedef struct work_list {
+    int down, across; /* full tiles of C */
+    int ranges;       /* of K, of all matrices */
+    int items;
+} work_list;
+
+__device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmma_args &w,
+                                                  int block_n) {
+    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
+    const int columns = (int)((g.N + block_n - 1) / block_n), rest = (int)g.N % block_n;
+    const bool narrow = sizeof(REAL) == 2 && columns > 1 && rest > 0 && rest <= WGMMA_NARROW;
+    const int ranges = (int)g.split * (int)w.batches;
+    return {down, columns - narrow, ranges, down * columns * ranges};
 }
 
-/* Index of a part's matrix in the tensor map of C. */
-__device__ __forceinline__ int matrix_of(int part) {
-    return part * gridDim.z + blockIdx.z;
+/* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
+ * takes its batch in this way, or in gridDim.z (plan_wgmma.c). */
+__device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w,
+                                              const work_list &list, int item) {
+    const int full = list.down * list.across, first_narrow = full * list.ranges;
+    const bool narrow = item >= first_narrow;
+    const int at = narrow ? item - first_narrow : item, tiles = narrow ? list.down : full;
+    const int range = at / tiles, tile = at - range * tiles, split = (int)g.split;
+    const int z = split == 1 ? range : range / split, part = range - z * split;
+    block_work work = {place<GROUP>(tile, list.down, list.across), part, (int)blockIdx.z + z,
+                       range_of(part, split, w.steps)};
+    if (narrow) work.tile = {tile, list.across};
+    return work;
+}
+
+/* Index of a part's matrix in the workspace, and in its tensor map. */
+__device__ __forceinline__ int matrix_of(const wgmma_args &w, const block_work &at) {
+    return at.part * (int)(gridDim.z * w.batches) + at.z;
 }
 
 /* The second launch of split-K, which also applies alpha and beta. */
@@ -64,11 +96,11 @@ typedef struct ring {
 
 /* Lays out dynamic shared memory and initializes the barriers; for all threads of the block. */
 __device__ __forceinline__ ring ring_init(int stage_bytes) {
-    extern __shared__ unsigned char shared[];
+    extern __shared__ __align__(1024) unsigned char shared[];
     ring r;
-    r.stages = (shared_address(shared) + 1023) & ~1023u;
+    r.stages = shared_address(shared);
     r.out = r.stages + STAGES * stage_bytes;
-    r.full = r.out + CONSUMERS * 2 * OUT_BUFFER;
+    r.full = r.out + CONSUMERS * OUT_BUFFERS * OUT_BUFFER;
     r.empty = r.full + 8 * STAGES;
     r.at = 0;
     r.parity = 0;
@@ -116,10 +148,10 @@ template <typename T> __device__ __forceinline__ T load_out(unsigned from, T) {
 
 /* Adds beta times the old C; element(i) is the place of sum[i], {row, column}. */
 template <int REGISTERS, typename Element>
-__device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTERS],
+__device__ __forceinline__ void add_old(const gemm_args &g, int z, float (&sum)[REGISTERS],
                                         Element element) {
     const float beta = (float)g.beta;
-    const REAL *c = g.C + blockIdx.z * g.batch_c;
+    const REAL *c = g.C + z * g.batch_c;
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
         const int2 at = element(i);
@@ -129,7 +161,8 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTE
 
 /* Where TMA cannot store: a warpgroup stores ROWS rows by elements, a row per warp, 8 in flight. */
 template <int ROWS>
-__device__ __forceinline__ void store_box(const gemm_args &g, unsigned box, int row0, int column0) {
+__device__ __forceinline__ void store_box(const gemm_args &g, int z, unsigned box, int row0,
+                                          int column0) {
     constexpr int BATCH = 8;
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
 #pragma unroll 1
@@ -137,7 +170,7 @@ __device__ __forceinline__ void store_box(const gemm_args &g, unsigned box, int 
 #pragma unroll
         for (int column = lane; column < OUT_COLUMNS; column += 32) {
             const int byte = column * (int)sizeof(REAL);
-            REAL *c = g.C + blockIdx.z * g.batch_c + (row0 + i) * g.ldc + column0 + column;
+            REAL *c = g.C + z * g.batch_c + (row0 + i) * g.ldc + column0 + column;
             const int exist = column0 + column < g.N ? (int)g.M - row0 - i : 0;
             REAL x[BATCH];
 #pragma unroll
