@@ -7,7 +7,7 @@
 
 #include "plan_parts.h"
 
-const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32"};
+const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32", "tf32-norm"};
 
 static const smk_dtype *dtype_of(const smk_variant *variant, const char *name) {
     for (int i = 0; i < variant->n_dtypes; i++)
@@ -63,19 +63,22 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
 }
 
 /* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. */
-static bool packs(const smk_variant *variant, bool aligned) {
-    return variant->wgmma.terms > 1 || (variant->wgmma.terms && !aligned);
+static bool packs(const smk_timing *t, bool aligned) {
+    const smk_wgmma *kind = &t->variant->wgmma;
+    return wgmma_scales(kind, t->dtype->itemsize) || (kind->terms && !aligned);
 }
 
 /* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
- * the packed copy. With two terms, a first pass over B finds its largest elements. */
+ * the packed copy. With scales, a first pass over B finds its largest elements. */
 static void bytes_per_element(const smk_timing *t, bool aligned, double out[2]) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const double itemsize = t->dtype->itemsize;
     const double term = (double)smk_tensor_type_bytes(kind->operand);
-    out[0] = itemsize + (packs(t->variant, aligned) ? 2 * kind->terms * term : 0);
-    out[1] = itemsize + (kind->terms > 1 ? itemsize : 0) +
-             (packs(t->variant, aligned) && !aligned ? 2 * itemsize : 0);
+    out[0] = itemsize + (packs(t, aligned) ? 2 * kind->terms * term : 0);
+    out[1] = itemsize + (wgmma_scales(kind, t->dtype->itemsize) ? itemsize : 0) +
+             (wgmma_packs_b(kind, t->dtype->itemsize) ? 2 * term
+              : packs(t, aligned) && !aligned         ? 2 * itemsize
+                                                      : 0);
 }
 
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
@@ -90,7 +93,7 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     if (c.split > 1) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
     out[SMK_TERM_CALL] = 1;
     out[SMK_TERM_PARTS] = c.split > 1;
-    out[SMK_TERM_DEPTH] = packs(t->variant, q->aligned) ? k / 1024 : range;
+    out[SMK_TERM_DEPTH] = packs(t, q->aligned) ? k / 1024 : range;
     out[SMK_TERM_TILE] = busiest;
     out[SMK_TERM_STEP] = busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;

@@ -96,6 +96,10 @@ __device__ __forceinline__ void fence_async_proxy() {
 
 /* ---- shared memory by address ---- */
 
+__device__ __forceinline__ void shared_store(unsigned to, float x) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
+}
+
 __device__ __forceinline__ void shared_store_pair(unsigned to, float x, float y) {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
 }

@@ -16,6 +16,7 @@
  * costs no bytes. Its 100 to 200 instructions per warp and stage overlap wgmma of the stage before.
  *
  *   PARTS 1   tf32: TMA rounds A, cvt rounds B; no other launch if rows of A and B are aligned
+ *             fp16x1: A and B are scaled, rounded and packed in advance; both from shared memory
  *   PARTS 2   tf32x3, fp16x3: high high + high low + low high; A is split in advance; rows of A and
  *             columns of B are scaled (wgmma_pack.cuh)
  *
@@ -25,7 +26,7 @@
  * recomputed by FFMAs, since splitting an infinity gives NaN where the product may have none.
  *
  * Arithmetic per stage and SM: tf32, BLOCK_M 256: 1024 clocks for 48 KiB from L2; tf32x3, BLOCK_M
- * 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB.
+ * 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB; fp16x1: 1024 clocks for 48 KiB.
  *
  * The including file defines OPERAND_TF32 or OPERAND_F16, and PARTS, the number of terms.
  */
@@ -40,18 +41,24 @@ typedef float operand;
 #else
 #define WGMMA_INPUT "f16"
 #define WGMMA_K     "16"
+#if PARTS == 1
+#define PACK_BOTH          1
+#define WGMMA_MAJORS(A, B) ", " A ", " B
+#else
 #define WGMMA_MAJOR ", 0"
+#endif
+#define SCALED 1
 typedef unsigned short operand;
 #endif
 #if PARTS == 2
 constexpr int BLOCK_M = 128; /* two sets of accumulators */
 #endif
-#if PARTS == 2
+#if PARTS == 2 || defined(SCALED)
 #include "plain_product.cuh"
 #endif
 #include "wgmma_fragment.cuh"
 
-constexpr int A_PART = BLOCK_M * 128, B_TILE = BLOCK_N * BLOCK_K * 4;
+constexpr int A_PART = BLOCK_M * 128, B_TILE = BLOCK_N * (PACK_BOTH ? 128 : BLOCK_K * 4);
 constexpr int STAGE = PARTS * A_PART + B_TILE;
 constexpr int REGISTERS = BLOCK_M / 2;
 
@@ -69,18 +76,22 @@ __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
         tma_load(a + part * A_PART, a_map, full, k, row + part * w.a.rows, z_a);
+    if (PACK_BOTH) {
+        tma_load(b, b_map, full, k, column, z_b);
+    } else {
 #pragma unroll
-    for (int box = 0; box < B_TILE / B_BOX<B_ACROSS>; box++) {
-        const unsigned to = b + box * B_BOX<B_ACROSS>;
-        if (B_ACROSS) {
-            tma_load(to, b_map, full, column + box * 32, k, z_b);
-        } else {
-            tma_load(to, b_map, full, k + box * 32, column, z_b);
+        for (int box = 0; box < B_TILE / B_BOX<B_ACROSS>; box++) {
+            const unsigned to = b + box * B_BOX<B_ACROSS>;
+            if (B_ACROSS) {
+                tma_load(to, b_map, full, column + box * 32, k, z_b);
+            } else {
+                tma_load(to, b_map, full, k + box * 32, column, z_b);
+            }
         }
     }
 }
 
-#if PARTS == 2
+#if SCALED
 /* Bits of the largest |x| of a column. */
 __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const wgmma_args &w,
                                                       int column) {
@@ -93,6 +104,46 @@ __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const 
 }
 #endif
 
+#if PACK_BOTH
+/* ---- products; B's tile is a box of BLOCK_N rows, as A's is ---- */
+
+/* Waits for a stage and starts its products. */
+__device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, int consumer,
+                                         int add) {
+    barrier_wait(r.full + 8 * r.at, r.parity);
+    const unsigned a = r.stages + r.at * STAGE, b = a + A_PART + consumer * 64 * 128;
+    const unsigned long long a_tile = wgmma_descriptor(a, 0, 1024);
+    const unsigned long long b_tile = wgmma_descriptor(b, 0, 1024);
+    wgmma_pin(d);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < 4; step++) {
+        wgmma<0, 0>(d, b_tile + (step * 32 >> 4), a_tile + (step * 32 >> 4), add);
+        add = 1;
+    }
+    wgmma_commit();
+    wgmma_pin(d);
+}
+
+/* The sum over all of K, for a warpgroup's 64 columns of a tile. */
+template <int B_ACROSS>
+__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &,
+                                           int consumer, int steps) {
+    int before = 0;
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++)
+        sum[i] = 0;
+    for (int step = 0; step < steps; step++, next(r)) {
+        multiply(sum, r, consumer, step > 0);
+        wgmma_wait<1>();
+        if (step > 0) release(r, before);
+        before = r.at;
+    }
+    wgmma_wait<0>();
+    wgmma_pin(sum);
+    if (steps > 0) release(r, before);
+}
+#else
 /* Waits for the next stage and loads the thread's share of B from it. */
 template <int B_ACROSS>
 __device__ __forceinline__ void load(fragment &f, const columns &c, ring &r) {
@@ -130,7 +181,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &
 /* The sum over all of K, for a warpgroup's 64 columns of a tile. */
 template <int B_ACROSS>
 __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &mine,
-                                           int steps) {
+                                           int, int steps) {
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++)
         sum[i] = 0;
@@ -176,14 +227,19 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
     release(r, before);
 #endif
 }
+#endif
 
-/* ---- epilogue: sum[4 j + 2 h + e] is C[8 j + 2 q + e][n + h] ---- */
+/* ---- epilogue: sum[4 j + 2 h + e] is C[8 j + 2 q + e][n + COLUMN_STEP h] ---- */
+
+__device__ __forceinline__ int column_of(int i) {
+    return i / 2 % 2 * COLUMN_STEP;
+}
 
 __device__ __forceinline__ int row_of(int i) {
     return i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
 }
 
-#if PARTS == 2
+#if SCALED
 /* Undoes the scales. The smaller factor first, because neither the product of both factors nor the
  * sum times the larger one need be representable as a float. */
 __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
@@ -193,15 +249,15 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
     float n[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        n[h] = power_of_two(-scale_of(largest_of_column(g, w, column + h)));
+        n[h] = power_of_two(-scale_of(largest_of_column(g, w, column + h * COLUMN_STEP)));
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
         const int row = row0 + row_of(i);
         const float m = power_of_two(-scale_of(rows[min(row, w.a.rows - 1)]));
         const float of_column = n[i / 2 % 2];
         sum[i] = sum[i] * fminf(m, of_column) * fmaxf(m, of_column);
-        if (sum[i] != sum[i] && row < g.M && column + i / 2 % 2 < g.N)
-            sum[i] = plain_product(g, row, column + i / 2 % 2, (long long)steps.first * BLOCK_K,
+        if (sum[i] != sum[i] && row < g.M && column + column_of(i) < g.N)
+            sum[i] = plain_product(g, row, column + column_of(i), (long long)steps.first * BLOCK_K,
                                    min((long long)steps.end * BLOCK_K, g.K));
     }
 }
@@ -213,8 +269,16 @@ __device__ __forceinline__ void write_rows(unsigned boxes, const float *sum, int
     const unsigned box = boxes + offset / 32 % 2 * OUT_BUFFER / 2;
 #pragma unroll
     for (int e = 0; e < 2; e++) {
+#if PACK_BOTH
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int at = offset % 32 + h * COLUMN_STEP;
+            shared_store(box_piece(box, row + 2 * q + e, at / 4) + at % 4 * 4, sum[2 * h + e]);
+        }
+#else
         const unsigned to = box_piece(box, row + 2 * q + e, offset % 32 / 4) + offset / 2 % 2 * 8;
         shared_store_pair(to, sum[e], sum[2 + e]);
+#endif
     }
 }
 
@@ -292,8 +356,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             for (int i = 0; i < 2; i++)
                 mine.scale[i] = power_of_two(scale_of(largest_of_column(g, w, column + i)));
 #endif
-            accumulate<B_ACROSS>(sum, r, mine, at.steps.end - at.steps.first);
-#if PARTS == 2
+            accumulate<B_ACROSS>(sum, r, mine, consumer, at.steps.end - at.steps.first);
+#if SCALED
             if (w.steps > 0) unscale(g, w, sum, at.steps, row0, column);
 #endif
 #pragma unroll
@@ -301,7 +365,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 sum[i] *= alpha;
             if (beta != 0) {
                 add_old(g, sum,
-                        [&](int i) { return make_int2(row0 + row_of(i), column + i / 2 % 2); });
+                        [&](int i) { return make_int2(row0 + row_of(i), column + column_of(i)); });
             }
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
                   column0 + consumer * 64, matrix_of(at.part));

@@ -8,6 +8,8 @@
  * K-major B (transposed, or packed): its tile has rows of 32 k of one n; g has columns 2g, 2g + 1.
  * fp16 reads 8 bytes: rows 2g + h, chunks {c, c + 1}: c ^ {0, 2, 4, 6} and + 1. tf32 reads 4
  * bytes: g >= 4 reads column 1 while g < 4 reads column 0, so that the 8 rows differ modulo 8.
+ * PACK_BOTH: wgmma reads B's tile itself, so rows g and g + 8 are columns g and g + 8. C is written
+ * in words, in rows m = 2t + e of 8 adjacent columns: chunks {c, c + 1} ^ {0, 2, 4, 6} + e.
  */
 #ifndef SMK_WGMMA_FRAGMENT_CUH
 #define SMK_WGMMA_FRAGMENT_CUH
@@ -25,7 +27,9 @@ typedef struct fragment {
     unsigned part[PARTS][4][4]; /* [step of 32 bytes of operand][wgmma's register] */
 } fragment;
 
-/* A thread's two columns, n and n + 1. */
+constexpr int COLUMN_STEP = PACK_BOTH ? 8 : 1;
+
+/* A thread's two columns, n and n + COLUMN_STEP. */
 typedef struct columns {
     int offset; /* of the first one in the block's tile */
     /* Byte offsets in B's tile: MN-major, of its first two k; K-major, of the two columns' rows. */
@@ -37,6 +41,10 @@ template <int B_ACROSS> __device__ __forceinline__ columns my_columns(int consum
     const int t = threadIdx.x % 128, warp = t / 32, g = t % 32 / 4, q = t % 4;
     const int chunk = (2 * (warp % 2) + g / 4) ^ g / 2 % 2 * 5;
     columns c;
+    if (PACK_BOTH) {
+        c.offset = consumer * 64 + warp * 16 + g;
+        return c;
+    }
     c.offset =
         consumer * 64 + (B_ACROSS ? warp / 2 * 32 + chunk * 4 + g % 2 * 2 : warp * 16 + 2 * g);
 #pragma unroll

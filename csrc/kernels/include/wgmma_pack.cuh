@@ -16,6 +16,9 @@
  * keep all of their bits; smaller ones have an absolute error of 2^-40 of the largest. B is split
  * by the product itself; here only the largest elements of its columns are found.
  *
+ * SCALED with PARTS 1 (fp16x1): one fp16 term of the scaled element. Both A and B are packed, which
+ * halves the bytes that the product reads.
+ *
  * A warp packs a row of a K-major operand. It also does so if an MN-major operand is read by
  * MN-major tiles: the copy keeps that layout. A row that begins anywhere is read in aligned 16
  * bytes; two adjacent ones are shifted into the 16 that are written. Other matrices are transposed
@@ -29,6 +32,15 @@
 #include "args.h"
 #include "overlap.cuh"
 #include "store_bits.cuh"
+
+/* SCALED: rows of A and columns of B are multiplied by powers of two. PACK_BOTH: not only of A, as
+ * elsewhere, but also of B the scaled terms are packed. */
+#ifndef SCALED
+#define SCALED (PARTS == 2)
+#endif
+#ifndef PACK_BOTH
+#define PACK_BOTH 0
+#endif
 #include "unaligned_lines.cuh"
 
 /* ---- one element ---- */
@@ -58,6 +70,21 @@ template <typename T> __device__ __forceinline__ void split(float x, float scale
 __device__ __forceinline__ void split(raw x, float, raw (&parts)[1]) {
     parts[0] = x;
 }
+
+#if PACK_BOTH
+__device__ __forceinline__ void split(float x, float scale, unsigned short (&parts)[1]) {
+    rounded(x * scale, parts[0]);
+}
+#endif
+
+/* Whether an operand of N terms of type T is scaled: a single term only if it is narrower. */
+template <typename T, int N> constexpr bool scales = N == 2 || sizeof(T) < sizeof(raw);
+
+#if PACK_BOTH
+typedef operand packed_b;
+#else
+typedef raw packed_b;
+#endif
 
 /* ---- scales ---- */
 
@@ -105,7 +132,7 @@ template <typename T> __device__ __forceinline__ T *packed_row(const source &s, 
     return reinterpret_cast<T *>(s.to.packed) + ((long long)part * s.to.rows + row) * s.to.pitch;
 }
 
-#if PARTS == 2
+#if SCALED
 /* ---- largest elements of rows ---- */
 
 /* Bits of a row's largest |x|, in every lane of its warp. */
@@ -215,17 +242,18 @@ __device__ __forceinline__ void pack_elements(const source &s, int line, int at,
 
 /* A warp packs PACK_PIECES pieces of a line, or all of a line that is scaled. */
 template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const source &s) {
-    const bool across = N == 1 && s.to.across;
+    constexpr bool SCALE = scales<T, N>;
+    const bool across = !SCALE && s.to.across;
     const int lines = across ? s.to.k : s.to.rows, length = across ? s.to.rows : s.to.k;
-    const int shares = N == 2 ? 1 : (length + PACK_PIECES * WIDE - 1) / (PACK_PIECES * WIDE);
+    const int shares = SCALE ? 1 : (length + PACK_PIECES * WIDE - 1) / (PACK_PIECES * WIDE);
     const int unit = s.block * PACK_ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
     const int line = unit / shares, share = unit - line * shares;
     if (line >= lines) return;
     const REAL *from = s.x + line * (across ? s.to.k_stride : s.to.row_stride);
     const line_pieces x = pieces_of(from, length);
     float scale = 1;
-#if PARTS == 2
-    if (N == 2) {
+#if SCALED
+    if (SCALE) {
         const unsigned largest = largest_of_row(from, length);
         if (lane == 0) s.to.largest[line] = largest;
         scale = power_of_two(scale_of(largest));
@@ -233,7 +261,7 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
 #endif
     constexpr int BATCH = 2; /* pieces in flight per lane */
     const int first = max(x.first, share * PACK_PIECES);
-    const int end = N == 2 ? x.end : min(x.end, (share + 1) * PACK_PIECES);
+    const int end = SCALE ? x.end : min(x.end, (share + 1) * PACK_PIECES);
 #pragma unroll 1
     for (int j = first + lane; j < end; j += 32 * BATCH) {
         uint4 low[BATCH], high[BATCH];
@@ -266,8 +294,9 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
 template <typename T, int N>
 __device__ __forceinline__ void pack_by_tiles(const source &s,
                                               raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
+    constexpr bool SCALE = scales<T, N>;
     const int K = s.to.k;
-    __shared__ float scales[PACK_TILE];
+    __shared__ float factors[PACK_TILE];
     const int across = (s.to.rows + PACK_TILE - 1) / PACK_TILE;
     const int row0 = s.block % across * PACK_TILE, k0 = s.block / across * PACK_TILE;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -282,14 +311,14 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
             }
         }
     }
-    if (N == 2 && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
+    if (SCALE && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
         const int row = row0 + threadIdx.x;
         unsigned largest = 0;
         for (int chunk = 0; chunk * LARGEST_K < K; chunk++) {
             largest = max(largest, s.to.partial[(long long)chunk * s.to.rows + row]);
         }
         if (k0 == 0) s.to.largest[row] = largest;
-        scales[threadIdx.x] = power_of_two(scale_of(largest));
+        factors[threadIdx.x] = power_of_two(scale_of(largest));
     }
     __syncthreads();
 #pragma unroll
@@ -303,7 +332,7 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             const raw x = k0 + k + side * j < K ? tile[k + side * j][row] : raw(0);
-            split(x, N == 2 ? scales[row] : 1.0f, parts[j]);
+            split(x, SCALE ? factors[row] : 1.0f, parts[j]);
         }
 #pragma unroll
         for (int part = 0; part < N; part++) {
@@ -321,7 +350,7 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
 template <typename T, int N>
 __device__ __forceinline__ void pack_operand(const source &s,
                                              raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
-    if (s.to.by_rows || (N == 1 && s.to.across)) {
+    if (s.to.by_rows || (!scales<T, N> && s.to.across)) {
         pack_by_lines<T, N>(s);
     } else {
         pack_by_tiles<T, N>(s, tile);
@@ -332,28 +361,30 @@ __device__ __forceinline__ void pack_operand(const source &s,
  * that pack B. If a batch shares a matrix, only the blocks of the first batch work on it. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
     __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
-    const int block = (int)blockIdx.x - w.b.searching;
+    const int block = (int)blockIdx.x - (PACK_BOTH ? 0 : w.b.searching);
     const bool of_a = block >= 0 && block < w.a.packing;
     overlap_launches();
     if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
     if (of_a) {
         pack_operand<operand, PARTS>(source_of(g, w, true, block), tile);
     } else if (block >= 0) {
-        pack_operand<raw, 1>(source_of(g, w, false, block - w.a.packing), tile);
+        pack_operand<packed_b, 1>(source_of(g, w, false, block - w.a.packing), tile);
     }
-#if PARTS == 2
+#if SCALED
     else {
         search(source_of(g, w, false, blockIdx.x));
     }
 #endif
 }
 
-#if PARTS == 2
-/* The launch before that: the largest elements of an MN-major A. */
+#if SCALED
+/* The launch before that: the largest elements of MN-major operands that are packed. */
 __device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_args &w) {
+    const int block = blockIdx.x;
+    const bool of_a = !PACK_BOTH || block < w.a.searching;
     overlap_launches();
-    if (blockIdx.z != 0 && g.batch_a == 0) return;
-    const source s = source_of(g, w, true, blockIdx.x);
+    if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
+    const source s = source_of(g, w, of_a, of_a ? block : block - w.a.searching);
     largest_of_chunk(s, s.to.partial);
 }
 #endif
