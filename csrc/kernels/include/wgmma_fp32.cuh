@@ -34,21 +34,18 @@
 #define SMK_WGMMA_FP32_CUH
 
 #if defined(OPERAND_TF32)
-#define WGMMA_INPUT "tf32"
-#define WGMMA_K     "8"
-#define WGMMA_MAJOR ""
 typedef float operand;
 #else
-#define WGMMA_INPUT "f16"
-#define WGMMA_K     "16"
-#if PARTS == 1
-#define PACK_BOTH          1
+typedef unsigned short operand;
+#define SCALED    1
+#define PACK_BOTH (PARTS == 1)
+#endif
+#if PACK_BOTH
+#define WGMMA_INPUT        "f16"
+#define WGMMA_K            "16"
 #define WGMMA_MAJORS(A, B) ", " A ", " B
 #else
-#define WGMMA_MAJOR ", 0"
-#endif
-#define SCALED 1
-typedef unsigned short operand;
+#define WGMMA_A_IN_REGISTERS
 #endif
 #if PARTS == 2
 constexpr int BLOCK_M = 128; /* two sets of accumulators */
@@ -58,37 +55,45 @@ constexpr int BLOCK_M = 128; /* two sets of accumulators */
 #endif
 #include "wgmma_fragment.cuh"
 
-constexpr int A_PART = BLOCK_M * 128, B_TILE = BLOCK_N * (PACK_BOTH ? 128 : BLOCK_K * 4);
-constexpr int STAGE = PARTS * A_PART + B_TILE;
+constexpr int A_PART = BLOCK_M * 128;
+template <typename T> constexpr int B_TILE = BLOCK_N * (PACK_BOTH ? 128 : BLOCK_K<T> * 4);
+constexpr int STAGE = PARTS * A_PART + B_TILE<operand>;
 constexpr int REGISTERS = BLOCK_M / 2;
+
+/* Loads B's tile of a stage. The boxes of MN-major tiles are B_BOX_K deep. */
+template <typename T, int B_ACROSS>
+__device__ __forceinline__ void fill_b(const gemm_args &g, const tensor_map *b_map, unsigned full,
+                                       unsigned to, int k, int column) {
+    const int z = g.batch_b ? blockIdx.z : 0;
+    if (PACK_BOTH) {
+        tma_load(to, b_map, full, k, column, z);
+    } else if (B_ACROSS) {
+        constexpr int DEEP = GUARDED ? 32 : BLOCK_K<T>;
+#pragma unroll
+        for (int box = 0; box < B_TILE<T> / (DEEP * 128); box++) {
+            const int across = box / (BLOCK_K<T> / DEEP), down = box % (BLOCK_K<T> / DEEP);
+            tma_load(to + box * DEEP * 128, b_map, full, column + across * 32, k + down * DEEP, z);
+        }
+    } else {
+#pragma unroll
+        for (int box = 0; box < B_TILE<T> / B_BOX<T, 0>; box++)
+            tma_load(to + box * B_BOX<T, 0>, b_map, full, k + box * 32, column, z);
+    }
+}
 
 /* Fills the next stage with the tiles of one step of K. */
 template <int B_ACROSS>
 __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
                                      const tensor_map *a_map, const tensor_map *b_map,
                                      const ring &r, int step, int row, int column) {
-    const unsigned full = r.full + 8 * r.at;
-    const unsigned a = r.stages + r.at * STAGE, b = a + PARTS * A_PART;
-    const int z_a = g.batch_a ? blockIdx.z : 0, z_b = g.batch_b ? blockIdx.z : 0;
-    const int k = step * BLOCK_K;
+    const unsigned full = r.full + 8 * r.at, a = r.stages + r.at * STAGE;
+    const int z_a = g.batch_a ? blockIdx.z : 0, k = step * BLOCK_K<operand>;
     barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, STAGE);
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
         tma_load(a + part * A_PART, a_map, full, k, row + part * w.a.rows, z_a);
-    if (PACK_BOTH) {
-        tma_load(b, b_map, full, k, column, z_b);
-    } else {
-#pragma unroll
-        for (int box = 0; box < B_TILE / B_BOX<B_ACROSS>; box++) {
-            const unsigned to = b + box * B_BOX<B_ACROSS>;
-            if (B_ACROSS) {
-                tma_load(to, b_map, full, column + box * 32, k, z_b);
-            } else {
-                tma_load(to, b_map, full, k + box * 32, column, z_b);
-            }
-        }
-    }
+    fill_b<operand, B_ACROSS>(g, b_map, full, a + PARTS * A_PART, k, column);
 }
 
 #if SCALED
@@ -126,7 +131,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, i
 }
 
 /* The sum over all of K, for a warpgroup's 64 columns of a tile. */
-template <int B_ACROSS>
+template <typename T, int B_ACROSS>
 __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &,
                                            int consumer, int steps) {
     int before = 0;
@@ -145,20 +150,17 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
 }
 #else
 /* Waits for the next stage and loads the thread's share of B from it. */
-template <int B_ACROSS>
+template <typename T, int B_ACROSS>
 __device__ __forceinline__ void load(fragment &f, const columns &c, ring &r) {
     barrier_wait(r.full + 8 * r.at, r.parity);
     const unsigned tile = r.stages + r.at * STAGE + PARTS * A_PART;
     next(r);
-    if (WORDS) {
-        load_words<B_ACROSS>(f, c, tile);
-    } else {
-        load_halves<B_ACROSS>(f, c, tile);
-    }
+    load_part<B_ACROSS>(T(), f, c, tile);
 }
 
 /* ---- products ---- */
 
+template <typename T>
 __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &f, unsigned a,
                                          int add) {
     const unsigned long long tile = wgmma_descriptor(a, 0, 1024);
@@ -170,7 +172,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &
         for (int i = 0; i <= order; i++) {
 #pragma unroll
             for (int step = 0; step < 4; step++) {
-                wgmma(d, f.part[order - i][step], tile + ((i * A_PART + step * 32) >> 4), add);
+                wgmma(T(), d, f.part[order - i][step], tile + ((i * A_PART + step * 32) >> 4), add);
                 add = 1;
             }
         }
@@ -179,7 +181,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &
 }
 
 /* The sum over all of K, for a warpgroup's 64 columns of a tile. */
-template <int B_ACROSS>
+template <typename T, int B_ACROSS>
 __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &mine,
                                            int, int steps) {
 #pragma unroll
@@ -191,27 +193,27 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
 #if PARTS == 1
     int before = 0;
 #endif
-    load<B_ACROSS>(f[0], mine, r);
+    load<T, B_ACROSS>(f[0], mine, r);
     for (int step = 0; step < steps; step += 2) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             if (step + half == steps) break;
             const bool more = step + half + 1 < steps;
 #if PARTS == 1
-            multiply(sum, f[half], r.stages + here * STAGE, step + half > 0);
+            multiply<T>(sum, f[half], r.stages + here * STAGE, step + half > 0);
             if (step + half > 0) {
                 wgmma_wait<1>();
                 release(r, before);
             }
             before = here;
             here = r.at;
-            if (more) load<B_ACROSS>(f[half ^ 1], mine, r);
+            if (more) load<T, B_ACROSS>(f[half ^ 1], mine, r);
 #else
             float d[REGISTERS];
-            multiply(d, f[half], r.stages + here * STAGE, 0);
+            multiply<T>(d, f[half], r.stages + here * STAGE, 0);
             const int done = here;
             here = r.at;
-            if (more) load<B_ACROSS>(f[half ^ 1], mine, r);
+            if (more) load<T, B_ACROSS>(f[half ^ 1], mine, r);
             wgmma_wait<0>();
             wgmma_pin(d);
             release(r, done);
@@ -257,8 +259,9 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
         const float of_column = n[i / 2 % 2];
         sum[i] = sum[i] * fminf(m, of_column) * fmaxf(m, of_column);
         if (sum[i] != sum[i] && row < g.M && column + column_of(i) < g.N)
-            sum[i] = plain_product(g, row, column + column_of(i), (long long)steps.first * BLOCK_K,
-                                   min((long long)steps.end * BLOCK_K, g.K));
+            sum[i] = plain_product(g, row, column + column_of(i),
+                                   (long long)steps.first * BLOCK_K<operand>,
+                                   min((long long)steps.end * BLOCK_K<operand>, g.K));
     }
 }
 #endif
@@ -345,7 +348,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         const int consumer = group - 1;
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
-        columns mine = my_columns<B_ACROSS>(consumer);
+        columns mine = my_columns<operand, B_ACROSS>(consumer);
         for (int item = blockIdx.x; item < items; item += gridDim.x) {
             const block_work at = work_of(g, w, item, down, across);
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
@@ -356,7 +359,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             for (int i = 0; i < 2; i++)
                 mine.scale[i] = power_of_two(scale_of(largest_of_column(g, w, column + i)));
 #endif
-            accumulate<B_ACROSS>(sum, r, mine, consumer, at.steps.end - at.steps.first);
+            accumulate<operand, B_ACROSS>(sum, r, mine, consumer, at.steps.end - at.steps.first);
 #if SCALED
             if (w.steps > 0) unscale(g, w, sum, at.steps, row0, column);
 #endif

@@ -41,6 +41,10 @@
 #ifndef PACK_BOTH
 #define PACK_BOTH 0
 #endif
+/* Rows whose elements span too much for two fp16 terms are marked: wgmma_guard.cuh. */
+#ifndef GUARDED
+#define GUARDED 0
+#endif
 #include "unaligned_lines.cuh"
 
 /* ---- one element ---- */
