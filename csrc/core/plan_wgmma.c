@@ -34,6 +34,7 @@ typedef struct operand {
     const smk_matrix *matrix;
     int64_t rows, k, row_stride, k_stride;
     int64_t tile;          /* rows per TMA box */
+    int64_t deep;          /* k per TMA box, of an MN-major tile */
     smk_tensor_type type;  /* element type that TMA loads */
     int element;           /* its bytes */
     int terms;             /* that TMA loads per element; 1: the matrix's own bits */
@@ -139,12 +140,11 @@ static void map_in_place(builder *w, const operand *s) {
     const int64_t stride = s->mn_major ? s->k_stride : s->row_stride;
     const int64_t pitch = outer > 1 ? stride * s->element : round_up(inner * s->element, TMA_ALIGN);
     const int64_t z = batch_z_stride(w->batch, s->index) * s->element;
-    const uint32_t step = (uint32_t)(SWIZZLE_BYTES / w->element); /* elements of K */
     add_map(w, s->index, (uint32_t)s->index, 0, s->type,
             (int64_t[]){inner, outer, matrices_of(w->batch, s->index)},
             (int64_t[]){pitch, z ? z : pitch},
             (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
-                         s->mn_major ? step : (uint32_t)s->tile});
+                         (uint32_t)(s->mn_major ? s->deep : s->tile)});
 }
 
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
@@ -154,7 +154,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     const int64_t inner = s->mn_major ? s->rows : s->k, outer = s->mn_major ? s->k : s->rows;
     const int64_t step = SWIZZLE_BYTES / w->element; /* elements of K */
     const int64_t pitch = round_up(inner, step), z = matrices_of(w->batch, s->index);
-    const int64_t words = s->rows * (int64_t)sizeof(unsigned);
+    const int64_t words = s->rows * (int64_t)sizeof(unsigned) * (w->variant->wgmma.guarded ? 2 : 1);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
     const bool scales = wgmma_scales(&w->variant->wgmma, w->itemsize);
@@ -196,7 +196,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->terms * outer, z},
                 (int64_t[]){pitch * s->element, slot},
                 (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
-                             (uint32_t)(s->mn_major ? step : s->tile)});
+                             (uint32_t)(s->mn_major ? s->deep : s->tile)});
     if (reusable)
         w->plan->prepacked_bytes[s->index] = (size_t)(slot * z);
     else
@@ -245,6 +245,8 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .row_stride = by_rows ? p->b.ld : p->b.step,
                             .k_stride = by_rows ? p->b.step : p->b.ld,
                             .tile = by_rows ? step : g->output_tile[1]};
+    /* A guarded row's stage of fp16 is two of tf32, which are loaded by the same boxes. */
+    operands[0].deep = operands[1].deep = w->variant->wgmma.guarded ? step / 2 : step;
     args->steps = (int)ceil_div(p->K, step);
     for (int i = 0; i < 2; i++) {
         wgmma_operand *out = i ? &args->b : &args->a;

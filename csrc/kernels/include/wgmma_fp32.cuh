@@ -60,7 +60,7 @@ template <typename T> constexpr int B_TILE = BLOCK_N * (PACK_BOTH ? 128 : BLOCK_
 constexpr int STAGE = PARTS * A_PART + B_TILE<operand>;
 constexpr int REGISTERS = BLOCK_M / 2;
 
-/* Loads B's tile of a stage. The boxes of MN-major tiles are B_BOX_K deep. */
+/* Loads B's tile of a stage. GUARDED: a box of an MN-major tile is as deep as a stage of tf32. */
 template <typename T, int B_ACROSS>
 __device__ __forceinline__ void fill_b(const gemm_args &g, const tensor_map *b_map, unsigned full,
                                        unsigned to, int k, int column) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void fill_b(const gemm_args &g, const tensor_map *b_m
     if (PACK_BOTH) {
         tma_load(to, b_map, full, k, column, z);
     } else if (B_ACROSS) {
-        constexpr int DEEP = GUARDED ? 32 : BLOCK_K<T>;
+        constexpr int DEEP = GUARDED ? BLOCK_K<float> : BLOCK_K<T>;
 #pragma unroll
         for (int box = 0; box < B_TILE<T> / (DEEP * 128); box++) {
             const int across = box / (BLOCK_K<T> / DEEP), down = box % (BLOCK_K<T> / DEEP);
@@ -107,6 +107,10 @@ __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const 
         largest = max(largest, found[(long long)chunk * w.b.rows]);
     return largest;
 }
+#endif
+
+#if GUARDED
+#include "wgmma_guard.cuh"
 #endif
 
 #if PACK_BOTH
@@ -334,6 +338,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     wait_for_launch_before();
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
+#if GUARDED
+        produce<B_ACROSS>(g, w, a_map, b_map, r, items, down, across);
+#else
         if (threadIdx.x == 0) {
             for (int item = blockIdx.x; item < items; item += gridDim.x) {
                 const block_work at = work_of(g, w, item, down, across);
@@ -343,6 +350,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 }
             }
         }
+#endif
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
@@ -359,7 +367,17 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             for (int i = 0; i < 2; i++)
                 mine.scale[i] = power_of_two(scale_of(largest_of_column(g, w, column + i)));
 #endif
-            accumulate<operand, B_ACROSS>(sum, r, mine, consumer, at.steps.end - at.steps.first);
+#if GUARDED
+            if (is_wide(g, w, row0, column0, 1 + consumer)) {
+                columns words = my_columns<float, B_ACROSS>(consumer);
+                words.scale[0] = mine.scale[0];
+                words.scale[1] = mine.scale[1];
+                const part_range steps = steps_of_words(g, at.steps);
+                accumulate<float, B_ACROSS>(sum, r, words, consumer, steps.end - steps.first);
+            } else
+#endif
+                accumulate<operand, B_ACROSS>(sum, r, mine, consumer,
+                                              at.steps.end - at.steps.first);
 #if SCALED
             if (w.steps > 0) unscale(g, w, sum, at.steps, row0, column);
 #endif

@@ -24,7 +24,11 @@
 constexpr int CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
 /* Registers per thread; the three warpgroups share 512. */
+#if GUARDED
+constexpr int CONSUMER_REGISTERS = 224, PRODUCER_REGISTERS = 64;
+#else
 constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
+#endif
 /* Tiles per column of the tile order (tile_order.cuh). */
 constexpr int GROUP = 2048 / BLOCK_M;
 

@@ -41,7 +41,7 @@
 #ifndef PACK_BOTH
 #define PACK_BOTH 0
 #endif
-/* Rows whose elements span too much for two fp16 terms are marked: wgmma_guard.cuh. */
+/* GUARDED: also the smallest elements of rows are found (wgmma_guard.cuh). */
 #ifndef GUARDED
 #define GUARDED 0
 #endif
@@ -97,9 +97,11 @@ __device__ __forceinline__ float power_of_two(int e) {
 }
 
 /* e such that 2^e brings a row whose largest |x| has these bits into [2^14, 2^15). At most 126:
- * then the largest is below 2^-112, all bits of x still fit, and both 2^e and 2^-e are floats. */
+ * then the largest is below 2^-112, all bits of x still fit, and both 2^e and 2^-e are floats.
+ * GUARDED: into [2^15, 2^16), unless the largest would round to 2^16, which is fp16's infinity. */
 __device__ __forceinline__ int scale_of(unsigned magnitude) {
-    return min(141 - (int)(magnitude >> 23), 126);
+    const int to = GUARDED && (magnitude & 0x7fffff) < 0x7fe000 ? 142 : 141;
+    return min(to - (int)(magnitude >> 23), 126);
 }
 
 __device__ __forceinline__ unsigned magnitude_of(float x) {
@@ -139,30 +141,67 @@ template <typename T> __device__ __forceinline__ T *packed_row(const source &s, 
 #if SCALED
 /* ---- largest elements of rows ---- */
 
-/* Bits of a row's largest |x|, in every lane of its warp. */
-__device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
+/* Of some elements: the bits of the largest |x| and, GUARDED, those of the smallest that is not 0,
+ * minus 1; so that of no elements both are neutral. */
+typedef struct extremes {
+    unsigned largest, smallest;
+} extremes;
+
+constexpr extremes NONE = {0, 0xffffffff};
+
+__device__ __forceinline__ void include(extremes &e, const extremes &more) {
+    e.largest = max(e.largest, more.largest);
+    if (GUARDED) e.smallest = min(e.smallest, more.smallest);
+}
+
+__device__ __forceinline__ void include(extremes &e, float x) {
+    include(e, extremes{magnitude_of(x), magnitude_of(x) - 1});
+}
+
+/* `count` lines of an array of extremes: first all the largest, then all the smallest. */
+__device__ __forceinline__ void store_extremes(unsigned *to, long long at, long long count,
+                                               const extremes &e) {
+    to[at] = e.largest;
+    if (GUARDED) to[count + at] = e.smallest;
+}
+
+__device__ __forceinline__ extremes load_extremes(const unsigned *from, long long at,
+                                                  long long count) {
+    return {from[at], GUARDED ? from[count + at] : 0};
+}
+
+__device__ __forceinline__ int chunks_of(int k) {
+    return (k + LARGEST_K - 1) / LARGEST_K;
+}
+
+/* The extremes of a row, in every lane of its warp. */
+__device__ __forceinline__ extremes extremes_of_row(const float *from, int K) {
     const int lane = threadIdx.x % 32;
     const line_pieces x = pieces_of(from, K);
-    unsigned largest = 0;
+    extremes e = NONE;
 #pragma unroll 8
     for (int j = x.first + lane; j < x.inside; j += 32) {
         const uint4 v = x.words[j];
-        largest = max(largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
-                                   max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
+        e.largest = max(e.largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
+                                       max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
+        if (GUARDED)
+            e.smallest = min(e.smallest, min(min((v.x & 0x7fffffff) - 1, (v.y & 0x7fffffff) - 1),
+                                             min((v.z & 0x7fffffff) - 1, (v.w & 0x7fffffff) - 1)));
     }
     /* Single elements at both ends. */
     const int before = x.first ? WIDE - x.skew / (int)sizeof(raw) : 0;
     const int behind = max(before, x.inside * WIDE - x.skew / (int)sizeof(raw));
     for (int k = lane; k < before + K - behind; k += 32) {
-        largest = max(largest, magnitude_of(from[k < before ? k : k - before + behind]));
+        include(e, from[k < before ? k : k - before + behind]);
     }
-    return __reduce_max_sync(0xffffffff, largest);
+    return {__reduce_max_sync(0xffffffff, e.largest),
+            GUARDED ? __reduce_min_sync(0xffffffff, e.smallest) : 0};
 }
 
-/* The largest of `left` elements a step apart. While COUNT are left, COUNT loads are in flight. */
+/* Includes `left` elements a step apart. While COUNT are left, COUNT loads are in flight. */
 template <int COUNT>
-__device__ __forceinline__ void add_largest(unsigned &largest, const float *&from, long long step,
-                                            int &left) {
+__device__ __forceinline__ void include_line(extremes &e, const float *&from, long long step,
+                                             int &left) {
 #pragma unroll 1
     for (; left >= COUNT; left -= COUNT) {
         float x[COUNT];
@@ -172,49 +211,50 @@ __device__ __forceinline__ void add_largest(unsigned &largest, const float *&fro
         }
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            largest = max(largest, magnitude_of(x[i]));
+            include(e, x[i]);
         }
     }
 }
 
-/* The largest of LARGEST_K elements of each of 32 rows of an MN-major operand; lanes are rows.
+/* The extremes of LARGEST_K elements of each of 32 rows of an MN-major operand; lanes are rows.
  * Stored at to[chunk of K][row]. */
-__device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) {
-    __shared__ unsigned found[PACK_THREADS / 32][32];
+__device__ __forceinline__ void extremes_of_chunk(const source &s, unsigned *to) {
+    __shared__ extremes found[PACK_THREADS / 32][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int across = (s.to.rows + LARGEST_ROWS - 1) / LARGEST_ROWS;
     const int row = s.block % across * LARGEST_ROWS + lane, chunk = s.block / across;
     constexpr int WARPS = PACK_THREADS / 32;
     const int first = chunk * LARGEST_K + warp, end = min((chunk + 1) * LARGEST_K, s.to.k);
-    unsigned largest = 0;
+    extremes e = NONE;
     if (row < s.to.rows && first < end) {
         const float *from = s.x + row * s.to.row_stride + first * s.to.k_stride;
         int left = (end - first + WARPS - 1) / WARPS;
-        add_largest<32>(largest, from, WARPS * s.to.k_stride, left);
-        add_largest<8>(largest, from, WARPS * s.to.k_stride, left);
-        add_largest<1>(largest, from, WARPS * s.to.k_stride, left);
+        include_line<32>(e, from, WARPS * s.to.k_stride, left);
+        include_line<8>(e, from, WARPS * s.to.k_stride, left);
+        include_line<1>(e, from, WARPS * s.to.k_stride, left);
     }
-    found[warp][lane] = largest;
+    found[warp][lane] = e;
     __syncthreads();
     if (warp == 0 && row < s.to.rows) {
 #pragma unroll
         for (int i = 1; i < WARPS; i++) {
-            largest = max(largest, found[i][lane]);
+            include(e, found[i][lane]);
         }
-        to[(long long)chunk * s.to.rows + row] = largest;
+        store_extremes(to, (long long)chunk * s.to.rows + row,
+                       (long long)chunks_of(s.to.k) * s.to.rows, e);
     }
 }
 
 /* Searches B, whose columns are the rows here. */
 __device__ __forceinline__ void search(const source &s) {
     if (!s.to.by_rows) {
-        largest_of_chunk(s, s.to.largest);
+        extremes_of_chunk(s, s.to.largest);
         return;
     }
     const int row = s.block * PACK_ROWS + threadIdx.x / 32;
     if (row >= s.to.rows) return;
-    const unsigned largest = largest_of_row(s.x + row * s.to.row_stride, s.to.k);
-    if (threadIdx.x % 32 == 0) s.to.largest[row] = largest;
+    const extremes e = extremes_of_row(s.x + row * s.to.row_stride, s.to.k);
+    if (threadIdx.x % 32 == 0) store_extremes(s.to.largest, row, s.to.rows, e);
 }
 #endif
 
@@ -258,9 +298,9 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
     float scale = 1;
 #if SCALED
     if (SCALE) {
-        const unsigned largest = largest_of_row(from, length);
-        if (lane == 0) s.to.largest[line] = largest;
-        scale = power_of_two(scale_of(largest));
+        const extremes e = extremes_of_row(from, length);
+        if (lane == 0) store_extremes(s.to.largest, line, s.to.rows, e);
+        scale = power_of_two(scale_of(e.largest));
     }
 #endif
     constexpr int BATCH = 2; /* pieces in flight per lane */
@@ -317,12 +357,13 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
     }
     if (SCALE && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
         const int row = row0 + threadIdx.x;
-        unsigned largest = 0;
-        for (int chunk = 0; chunk * LARGEST_K < K; chunk++) {
-            largest = max(largest, s.to.partial[(long long)chunk * s.to.rows + row]);
+        extremes e = NONE;
+        for (int chunk = 0; chunk < chunks_of(K); chunk++) {
+            include(e, load_extremes(s.to.partial, (long long)chunk * s.to.rows + row,
+                                     (long long)chunks_of(K) * s.to.rows));
         }
-        if (k0 == 0) s.to.largest[row] = largest;
-        factors[threadIdx.x] = power_of_two(scale_of(largest));
+        if (k0 == 0) store_extremes(s.to.largest, row, s.to.rows, e);
+        factors[threadIdx.x] = power_of_two(scale_of(e.largest));
     }
     __syncthreads();
 #pragma unroll
@@ -389,7 +430,7 @@ __device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_arg
     overlap_launches();
     if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
     const source s = source_of(g, w, of_a, of_a ? block : block - w.a.searching);
-    largest_of_chunk(s, s.to.partial);
+    extremes_of_chunk(s, s.to.partial);
 }
 #endif
 
