@@ -25,7 +25,7 @@ constexpr int CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
 /* Registers per thread; the three warpgroups share 512. */
 #if GUARDED
-constexpr int CONSUMER_REGISTERS = 224, PRODUCER_REGISTERS = 64;
+constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 48;
 #else
 constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
 #endif

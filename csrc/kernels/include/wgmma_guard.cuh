@@ -62,8 +62,10 @@ __device__ __forceinline__ part_range steps_of_words(const gemm_args &g, part_ra
 
 /* ---- A of wide tiles ----
  *
- * A thread splits 32 elements of a stage. Lanes read adjacent elements: along K, of 32 rows; or, if
- * A is MN-major, along M, of 8 k of 4 rows. (The latter stores with four-way bank conflicts.) */
+ * A thread splits 32 elements of a stage. It copies them to shared memory a stage ahead, behind the
+ * tiles, which with tf32 leave 16 KiB of a stage. Lanes copy adjacent elements: along K, of 32 rows;
+ * or, if A is MN-major, along M, of 8 k of 4 rows. (The latter stores with four-way bank conflicts.)
+ */
 
 /* Row and k of element i of this thread. */
 template <int BY_ROWS> __device__ __forceinline__ int tile_row(int i) {
@@ -74,65 +76,87 @@ template <int BY_ROWS> __device__ __forceinline__ int tile_k(int i) {
     return BY_ROWS ? threadIdx.x % 32 : threadIdx.x / 32 * 8 + i % 8;
 }
 
-/* Loads a thread's elements of a stage; those outside of A are 0. */
-template <int BY_ROWS>
-__device__ __forceinline__ void load_a(const gemm_args &g, const wgmma_args &w, float (&x)[32],
-                                       int row0, int k) {
-    long long step = BY_ROWS ? w.a.row_stride : w.a.k_stride;
-    asm volatile("" : "+l"(step)); /* else 32 multiples of it would stay in registers */
-    const float *from = g.A + blockIdx.z * g.batch_a +
-                        (row0 + tile_row<BY_ROWS>(0)) * w.a.row_stride +
-                        (k + tile_k<BY_ROWS>(0)) * w.a.k_stride;
-    const int rows = w.a.rows - row0, left = w.a.k - k;
-#pragma unroll
-    for (int i = 0; i < 32; i++, from += step) {
-        if (!BY_ROWS && i % 8 == 0 && i > 0) from += 32 * w.a.row_stride - 8 * step;
-        x[i] = 0;
-        if (tile_row<BY_ROWS>(i) < rows && tile_k<BY_ROWS>(i) < left) x[i] = *from;
-    }
+/* Where thread t has element i: 512 i bytes on. */
+__device__ __forceinline__ unsigned raw_of(const ring &r) {
+    static_assert(PARTS * A_PART + B_TILE<float> + BLOCK_M * BLOCK_K<float> * 4 <= STAGE);
+    return r.stages + r.at * STAGE + PARTS * A_PART + B_TILE<float> + threadIdx.x * 4;
 }
 
-/* Stores both terms in a stage's planes of A. */
+/* Starts the copies of a thread's elements to the next stage. Those outside of A are 0. */
 template <int BY_ROWS>
-__device__ __forceinline__ void store_a(const float (&scale)[4], const float (&x)[32], unsigned a) {
-    const float own = threadIdx.x < 64 ? (threadIdx.x < 32 ? scale[0] : scale[1])
-                                       : (threadIdx.x < 96 ? scale[2] : scale[3]);
-#pragma unroll
+__device__ __forceinline__ void copy_a(const gemm_args &g, const wgmma_args &w, const ring &r,
+                                       int row0, int k0) {
+    const float *a = g.A + blockIdx.z * g.batch_a;
+    const unsigned to = raw_of(r);
+    barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
+#pragma unroll 4
+    for (int i = 0; i < 32; i++) {
+        const int row = row0 + tile_row<BY_ROWS>(i), k = k0 + tile_k<BY_ROWS>(i);
+        const bool exists = row < w.a.rows && k < w.a.k;
+        const float *from = exists ? a + row * w.a.row_stride + k * w.a.k_stride : a;
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to + 512 * i), "l"(from),
+                     "r"(exists ? 4 : 0)
+                     : "memory");
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Splits the copied elements of a stage into the planes of A. `scale`: of rows lane + 32 j. */
+template <int BY_ROWS>
+__device__ __forceinline__ void split_a(const ring &r, const float (&scale)[4]) {
+    const unsigned a = r.stages + r.at * STAGE, from = raw_of(r);
+    const float low = threadIdx.x % 64 < 32 ? scale[0] : scale[1];
+    const float high = threadIdx.x % 64 < 32 ? scale[2] : scale[3];
+    const float own = threadIdx.x < 64 ? low : high;
+#pragma unroll 4
     for (int i = 0; i < 32; i++) {
         const int row = tile_row<BY_ROWS>(i), k = tile_k<BY_ROWS>(i);
         const unsigned to = box_piece(a, row, k / 4) + k % 4 * 4;
+        const float of_group =
+            i < 16 ? i < 8 ? scale[0] : scale[1] : (i < 24 ? scale[2] : scale[3]);
         float parts[2];
-        split(x[i], BY_ROWS ? __shfl_sync(0xffffffff, own, i) : scale[i / 8], parts);
+        split(shared_load(from + 512 * i), BY_ROWS ? __shfl_sync(0xffffffff, own, i) : of_group,
+              parts);
         shared_store(to, parts[0]);
         shared_store(to + A_PART, parts[1]);
     }
 }
 
-/* Fills the next stage with both tf32 terms of A, and B's tile; for all threads of the producer.
- * `scale`: of rows lane + 32 j. */
-template <int B_ACROSS>
+/* Fills stages with both tf32 terms of A, and B's tile; for all threads of the producer. */
+template <int BY_ROWS, int B_ACROSS>
 __device__ __forceinline__ void fill_words(const gemm_args &g, const wgmma_args &w,
-                                           const tensor_map *b_map, const ring &r,
-                                           const float (&scale)[4], int k, int row0, int column) {
-    const unsigned full = r.full + 8 * r.at;
-    unsigned a = r.stages + r.at * STAGE;
-    float x[32];
-    if (w.a.by_rows)
-        load_a<1>(g, w, x, row0, k);
-    else
-        load_a<0>(g, w, x, row0, k);
-    barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
-    if (w.a.by_rows)
-        store_a<1>(scale, x, a);
-    else
-        store_a<0>(scale, x, a);
-    fence_async_proxy();
-    group_barrier(PRODUCER_BARRIER, 128);
-    if (threadIdx.x == 0) {
-        barrier_expect(full, B_TILE<float>);
-        fill_b<float, B_ACROSS>(g, b_map, full, a + PARTS * A_PART, k, column);
+                                           const tensor_map *b_map, ring &r, part_range steps,
+                                           int row0, int column0) {
+    const unsigned *found = of_batch(w.a.largest, blockIdx.z * w.a.batch);
+    float scale[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const int row = row0 + (int)threadIdx.x % 32 + 32 * j;
+        scale[j] = power_of_two(scale_of(found[min(row, w.a.rows - 1)]));
     }
-    __syncwarp();
+    copy_a<BY_ROWS>(g, w, r, row0, steps.first * BLOCK_K<float>);
+    for (int step = steps.first; step < steps.end; step++) {
+        const int k = step * BLOCK_K<float>;
+        ring ahead = r;
+        next(ahead);
+        if (step + 1 < steps.end) {
+            copy_a<BY_ROWS>(g, w, ahead, row0, k + BLOCK_K<float>);
+            asm volatile("cp.async.wait_group 1;" ::: "memory");
+        } else {
+            asm volatile("cp.async.wait_group 0;" ::: "memory");
+        }
+        split_a<BY_ROWS>(r, scale);
+        fence_async_proxy();
+        group_barrier(PRODUCER_BARRIER, 128);
+        if (threadIdx.x == 0) {
+            const unsigned full = r.full + 8 * r.at;
+            barrier_expect(full, B_TILE<float>);
+            fill_b<float, B_ACROSS>(g, b_map, full, r.stages + r.at * STAGE + PARTS * A_PART, k,
+                                    column0);
+        }
+        __syncwarp();
+        r = ahead;
+    }
 }
 
 /* ---- the producer's warpgroup ---- */
@@ -149,16 +173,11 @@ __device__ __forceinline__ void produce(const gemm_args &g, const wgmma_args &w,
                 if (threadIdx.x == 0) fill<B_ACROSS>(g, w, a_map, b_map, r, step, row0, column0);
             continue;
         }
-        const unsigned *found = of_batch(w.a.largest, blockIdx.z * w.a.batch);
-        float scale[4];
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const int row = row0 + (int)threadIdx.x % 32 + 32 * j;
-            scale[j] = power_of_two(scale_of(found[min(row, w.a.rows - 1)]));
-        }
         const part_range steps = steps_of_words(g, at.steps);
-        for (int step = steps.first; step < steps.end; step++, next(r))
-            fill_words<B_ACROSS>(g, w, b_map, r, scale, step * BLOCK_K<float>, row0, column0);
+        if (w.a.by_rows)
+            fill_words<1, B_ACROSS>(g, w, b_map, r, steps, row0, column0);
+        else
+            fill_words<0, B_ACROSS>(g, w, b_map, r, steps, row0, column0);
     }
 }
 
