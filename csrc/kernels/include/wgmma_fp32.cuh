@@ -246,22 +246,22 @@ __device__ __forceinline__ int row_of(int i) {
 }
 
 #if SCALED
-/* Undoes the scales. The smaller factor first, because neither the product of both factors nor the
- * sum times the larger one need be representable as a float. */
+/* Undoes the scales, by two factors of about the same size: then the first product is between the
+ * sum and the result, and is no more likely to be subnormal or infinite than these. */
 __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
                                         float (&sum)[REGISTERS], part_range steps, int row0,
                                         int column) {
     const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
-    float n[2];
+    int n[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        n[h] = power_of_two(-scale_of(largest_of_column(g, w, column + h * COLUMN_STEP)));
+        n[h] = -scale_of(largest_of_column(g, w, column + h * COLUMN_STEP));
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
         const int row = row0 + row_of(i);
-        const float m = power_of_two(-scale_of(rows[min(row, w.a.rows - 1)]));
-        const float of_column = n[i / 2 % 2];
-        sum[i] = sum[i] * fminf(m, of_column) * fmaxf(m, of_column);
+        const int exponent = n[i / 2 % 2] - scale_of(rows[min(row, w.a.rows - 1)]);
+        const int half = exponent >> 1;
+        sum[i] = sum[i] * power_of_two(half) * power_of_two(exponent - half);
         if (sum[i] != sum[i] && row < g.M && column + column_of(i) < g.N)
             sum[i] = plain_product(g, row, column + column_of(i),
                                    (long long)steps.first * BLOCK_K<operand>,

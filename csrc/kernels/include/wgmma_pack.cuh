@@ -219,7 +219,7 @@ __device__ __forceinline__ void include_line(extremes &e, const float *&from, lo
 /* The extremes of LARGEST_K elements of each of 32 rows of an MN-major operand; lanes are rows.
  * Stored at to[chunk of K][row]. */
 __device__ __forceinline__ void extremes_of_chunk(const source &s, unsigned *to) {
-    __shared__ extremes found[PACK_THREADS / 32][32];
+    __shared__ unsigned found[1 + GUARDED][PACK_THREADS / 32][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int across = (s.to.rows + LARGEST_ROWS - 1) / LARGEST_ROWS;
     const int row = s.block % across * LARGEST_ROWS + lane, chunk = s.block / across;
@@ -233,12 +233,12 @@ __device__ __forceinline__ void extremes_of_chunk(const source &s, unsigned *to)
         include_line<8>(e, from, WARPS * s.to.k_stride, left);
         include_line<1>(e, from, WARPS * s.to.k_stride, left);
     }
-    found[warp][lane] = e;
+    store_extremes(&found[0][warp][lane], 0, WARPS * 32, e);
     __syncthreads();
     if (warp == 0 && row < s.to.rows) {
 #pragma unroll
         for (int i = 1; i < WARPS; i++) {
-            include(e, found[i][lane]);
+            include(e, load_extremes(&found[0][i][lane], 0, WARPS * 32));
         }
         store_extremes(to, (long long)chunk * s.to.rows + row,
                        (long long)chunks_of(s.to.k) * s.to.rows, e);
@@ -358,7 +358,7 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
     if (SCALE && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
         const int row = row0 + threadIdx.x;
         extremes e = NONE;
-        for (int chunk = 0; chunk < chunks_of(K); chunk++) {
+        for (int chunk = 0; chunk * LARGEST_K < K; chunk++) {
             include(e, load_extremes(s.to.partial, (long long)chunk * s.to.rows + row,
                                      (long long)chunks_of(K) * s.to.rows));
         }
