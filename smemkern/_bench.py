@@ -365,7 +365,7 @@ def _predict(
             timings,
             timings[0].op,
             dtype,
-            "tf32",
+            "tf32-norm",
             (m, n, k, 1),
             10 * major + minor,
             on.multiprocessors or 1,

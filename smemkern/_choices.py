@@ -11,7 +11,7 @@ from ._rows import Rows, params
 from ._table import Bar, Right
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
-ACCURACIES = ("float32", "norm", "tf32")
+ACCURACIES = ("float32", "norm", "tf32", "tf32-norm")
 H200 = ("NVIDIA H200", 90, 132)  # the GPU on which the packaged table was measured
 
 
@@ -54,7 +54,7 @@ def choices(
     m, n, k : int
         C is m x n, and its sums have k terms.
     dtype : "float32", "float64", "float16" or "bfloat16"
-    accuracy : "float32", "norm" or "tf32"
+    accuracy : "float32", "norm", "tf32" or "tf32-norm"
         The accuracy required of a float32 product; see smemkern.gemm.
     batch : int
         The number of products.

@@ -355,6 +355,7 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
             }
         }
     }
+#if SCALED
     if (SCALE && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
         const int row = row0 + threadIdx.x;
         extremes e = NONE;
@@ -365,6 +366,7 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
         if (k0 == 0) store_extremes(s.to.largest, row, s.to.rows, e);
         factors[threadIdx.x] = power_of_two(scale_of(e.largest));
     }
+#endif
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < PACK_TILE / 8; i++) {
