@@ -55,6 +55,9 @@ constexpr int BLOCK_M = 128; /* two sets of accumulators */
 #endif
 #include "wgmma_fragment.cuh"
 
+/* Rows whose epilogue takes the scales of rows from shared memory. */
+#define STAGED_SCALES (GUARDED || PACK_BOTH)
+
 constexpr int A_PART = BLOCK_M * 128;
 template <typename T> constexpr int B_TILE = BLOCK_N * (PACK_BOTH ? 128 : BLOCK_K<T> * 4);
 constexpr int STAGE = PARTS * A_PART + B_TILE<operand>;
@@ -246,8 +249,57 @@ __device__ __forceinline__ int row_of(int i) {
 }
 
 #if SCALED
-/* Undoes the scales, by two factors of about the same size: then the first product is between the
- * sum and the result, and is no more likely to be subnormal or infinite than these. */
+/* Undoes a scale of 2^exponent, by two factors of about the same size: then the first product is
+ * between the sum and the result, and is no more likely to be subnormal or infinite than these. */
+__device__ __forceinline__ float unscaled(float sum, int exponent) {
+    const int half = -exponent >> 1;
+    return sum * power_of_two(half) * power_of_two(-exponent - half);
+}
+
+/* The product of the same elements as sum[i], if that is NaN. */
+__device__ __forceinline__ void replace_nan(const gemm_args &g, float (&sum)[REGISTERS], int i,
+                                            part_range steps, int row0, int column) {
+    const int row = row0 + row_of(i);
+    if (sum[i] != sum[i] && row < g.M && column + column_of(i) < g.N)
+        sum[i] =
+            plain_product(g, row, column + column_of(i), (long long)steps.first * BLOCK_K<operand>,
+                          min((long long)steps.end * BLOCK_K<operand>, g.K));
+}
+#endif
+
+#if STAGED_SCALES
+/* Exponents of a tile's rows, for each warpgroup. Read one by one from global memory they would
+ * cost a tile some 10 us. */
+typedef signed char row_exponents[BLOCK_M];
+
+__device__ __forceinline__ void stage_exponents(const wgmma_args &w, row_exponents &to, int row0) {
+    const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
+#pragma unroll
+    for (int row = threadIdx.x % 128; row < BLOCK_M; row += 128)
+        to[row] = (signed char)scale_of(rows[min(row0 + row, w.a.rows - 1)]);
+}
+
+__device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents &rows,
+                                        const columns &mine, float (&sum)[REGISTERS],
+                                        part_range steps, int row0, int column, int consumer) {
+    bool any_nan = false;
+    int n[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        n[h] = (int)(__float_as_uint(mine.scale[h]) >> 23) - 127;
+    group_barrier(1 + consumer, 128);
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++) {
+        sum[i] = unscaled(sum[i], n[i / 2 % 2] + rows[row_of(i)]);
+        any_nan |= sum[i] != sum[i];
+    }
+    if (any_nan) {
+#pragma unroll
+        for (int i = 0; i < REGISTERS; i++)
+            replace_nan(g, sum, i, steps, row0, column);
+    }
+}
+#elif SCALED
 __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
                                         float (&sum)[REGISTERS], part_range steps, int row0,
                                         int column) {
@@ -255,17 +307,12 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
     int n[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        n[h] = -scale_of(largest_of_column(g, w, column + h * COLUMN_STEP));
+        n[h] = scale_of(largest_of_column(g, w, column + h));
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
-        const int row = row0 + row_of(i);
-        const int exponent = n[i / 2 % 2] - scale_of(rows[min(row, w.a.rows - 1)]);
-        const int half = exponent >> 1;
-        sum[i] = sum[i] * power_of_two(half) * power_of_two(exponent - half);
-        if (sum[i] != sum[i] && row < g.M && column + column_of(i) < g.N)
-            sum[i] = plain_product(g, row, column + column_of(i),
-                                   (long long)steps.first * BLOCK_K<operand>,
-                                   min((long long)steps.end * BLOCK_K<operand>, g.K));
+        const int row = min(row0 + row_of(i), w.a.rows - 1);
+        sum[i] = unscaled(sum[i], n[i / 2 % 2] + scale_of(rows[row]));
+        replace_nan(g, sum, i, steps, row0, column);
     }
 }
 #endif
@@ -353,6 +400,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 #endif
     } else {
         take_registers<CONSUMER_REGISTERS>();
+#if STAGED_SCALES
+        __shared__ row_exponents rows[CONSUMERS];
+#endif
         const int consumer = group - 1;
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
@@ -362,14 +412,20 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];
-#if PARTS == 2
+#if SCALED
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                mine.scale[i] = power_of_two(scale_of(largest_of_column(g, w, column + i)));
+                mine.scale[i] =
+                    power_of_two(scale_of(largest_of_column(g, w, column + i * COLUMN_STEP)));
+#endif
+#if STAGED_SCALES
+            if (w.steps > 0) stage_exponents(w, rows[consumer], row0);
 #endif
 #if GUARDED
             if (is_wide(g, w, row0, column0, 1 + consumer)) {
-                columns words = my_columns<float, B_ACROSS>(consumer);
+                int same = consumer;
+                asm volatile("" : "+r"(same)); /* for the same reason as below */
+                columns words = my_columns<float, B_ACROSS>(same);
                 words.scale[0] = mine.scale[0];
                 words.scale[1] = mine.scale[1];
                 const part_range steps = steps_of_words(g, at.steps);
@@ -378,7 +434,10 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 #endif
                 accumulate<operand, B_ACROSS>(sum, r, mine, consumer,
                                               at.steps.end - at.steps.first);
-#if SCALED
+#if STAGED_SCALES
+            if (w.steps > 0)
+                unscale(g, rows[consumer], mine, sum, at.steps, row0, column, consumer);
+#elif SCALED
             if (w.steps > 0) unscale(g, w, sum, at.steps, row0, column);
 #endif
 #pragma unroll
@@ -388,6 +447,10 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 add_old(g, sum,
                         [&](int i) { return make_int2(row0 + row_of(i), column + column_of(i)); });
             }
+#if STAGED_SCALES
+            /* Else addresses of boxes stay in registers, of which there are too few. */
+            asm volatile("" : "+r"(mine.offset));
+#endif
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
                   column0 + consumer * 64, matrix_of(at.part));
         }
