@@ -41,10 +41,12 @@
 #ifndef PACK_BOTH
 #define PACK_BOTH 0
 #endif
-/* GUARDED: also the smallest elements of rows are found (wgmma_guard.cuh). */
+/* PACK_BY_BLOCKS (below): a block packs a row of more than LARGEST_K elements, else a warp does.
+ * GUARDED: also the smallest elements of rows are found (wgmma_guard.cuh). */
 #ifndef GUARDED
 #define GUARDED 0
 #endif
+#define PACK_BY_BLOCKS (GUARDED || PACK_BOTH)
 #include "unaligned_lines.cuh"
 
 /* ---- one element ---- */
@@ -174,13 +176,14 @@ __device__ __forceinline__ int chunks_of(int k) {
     return (k + LARGEST_K - 1) / LARGEST_K;
 }
 
-/* The extremes of a row, in every lane of its warp. */
+/* The extremes of a row, in every one of the THREADS that share it: a warp or the block. */
+template <int THREADS>
 __device__ __forceinline__ extremes extremes_of_row(const float *from, int K) {
-    const int lane = threadIdx.x % 32;
+    const int thread = threadIdx.x % THREADS;
     const line_pieces x = pieces_of(from, K);
     extremes e = NONE;
 #pragma unroll 8
-    for (int j = x.first + lane; j < x.inside; j += 32) {
+    for (int j = x.first + thread; j < x.inside; j += THREADS) {
         const uint4 v = x.words[j];
         e.largest = max(e.largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
                                        max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
@@ -191,11 +194,20 @@ __device__ __forceinline__ extremes extremes_of_row(const float *from, int K) {
     /* Single elements at both ends. */
     const int before = x.first ? WIDE - x.skew / (int)sizeof(raw) : 0;
     const int behind = max(before, x.inside * WIDE - x.skew / (int)sizeof(raw));
-    for (int k = lane; k < before + K - behind; k += 32) {
+    for (int k = thread; k < before + K - behind; k += THREADS) {
         include(e, from[k < before ? k : k - before + behind]);
     }
-    return {__reduce_max_sync(0xffffffff, e.largest),
-            GUARDED ? __reduce_min_sync(0xffffffff, e.smallest) : 0};
+    e = {__reduce_max_sync(0xffffffff, e.largest),
+         GUARDED ? __reduce_min_sync(0xffffffff, e.smallest) : 0};
+    if constexpr (THREADS > 32) {
+        constexpr int WARPS = THREADS / 32;
+        __shared__ unsigned found[1 + GUARDED][WARPS];
+        if (thread % 32 == 0) store_extremes(found[0], thread / 32, WARPS, e);
+        __syncthreads();
+        for (int warp = 0; warp < WARPS; warp++)
+            include(e, load_extremes(found[0], warp, WARPS));
+    }
+    return e;
 }
 
 /* Includes `left` elements a step apart. While COUNT are left, COUNT loads are in flight. */
@@ -253,7 +265,7 @@ __device__ __forceinline__ void search(const source &s) {
     }
     const int row = s.block * PACK_ROWS + threadIdx.x / 32;
     if (row >= s.to.rows) return;
-    const extremes e = extremes_of_row(s.x + row * s.to.row_stride, s.to.k);
+    const extremes e = extremes_of_row<32>(s.x + row * s.to.row_stride, s.to.k);
     if (threadIdx.x % 32 == 0) store_extremes(s.to.largest, row, s.to.rows, e);
 }
 #endif
@@ -284,13 +296,16 @@ __device__ __forceinline__ void pack_elements(const source &s, int line, int at,
     }
 }
 
-/* A warp packs PACK_PIECES pieces of a line, or all of a line that is scaled. */
-template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const source &s) {
+/* A warp packs PACK_PIECES pieces of a line, or all of a line that is scaled. With all THREADS of
+ * the block per line, the line is still in L1 when it is read for the second time. */
+template <typename T, int N, int THREADS>
+__device__ __forceinline__ void pack_by_lines(const source &s) {
     constexpr bool SCALE = scales<T, N>;
     const bool across = !SCALE && s.to.across;
     const int lines = across ? s.to.k : s.to.rows, length = across ? s.to.rows : s.to.k;
     const int shares = SCALE ? 1 : (length + PACK_PIECES * WIDE - 1) / (PACK_PIECES * WIDE);
-    const int unit = s.block * PACK_ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int unit = s.block * (PACK_THREADS / THREADS) + threadIdx.x / THREADS;
+    const int lane = threadIdx.x % THREADS;
     const int line = unit / shares, share = unit - line * shares;
     if (line >= lines) return;
     const REAL *from = s.x + line * (across ? s.to.k_stride : s.to.row_stride);
@@ -298,7 +313,7 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
     float scale = 1;
 #if SCALED
     if (SCALE) {
-        const extremes e = extremes_of_row(from, length);
+        const extremes e = extremes_of_row<THREADS>(from, length);
         if (lane == 0) store_extremes(s.to.largest, line, s.to.rows, e);
         scale = power_of_two(scale_of(e.largest));
     }
@@ -307,27 +322,27 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
     const int first = max(x.first, share * PACK_PIECES);
     const int end = SCALE ? x.end : min(x.end, (share + 1) * PACK_PIECES);
 #pragma unroll 1
-    for (int j = first + lane; j < end; j += 32 * BATCH) {
+    for (int j = first + lane; j < end; j += THREADS * BATCH) {
         uint4 low[BATCH], high[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            if (j + 32 * i < end) {
-                low[i] = x.words[j + 32 * i];
-                if (x.skew) high[i] = x.words[j + 32 * i + 1];
+            if (j + THREADS * i < end) {
+                low[i] = x.words[j + THREADS * i];
+                if (x.skew) high[i] = x.words[j + THREADS * i + 1];
             }
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            if (j + 32 * i < end) {
+            if (j + THREADS * i < end) {
                 const uint4 piece = x.skew ? joined(low[i], high[i], x.skew) : low[i];
-                pack_elements<T, N, WIDE>(s, line, (j + 32 * i) * WIDE, scale,
+                pack_elements<T, N, WIDE>(s, line, (j + THREADS * i) * WIDE, scale,
                                           reinterpret_cast<const several<raw, WIDE> &>(piece));
             }
         }
     }
     if (share > 0) return;
     const int before = x.first * WIDE, inside = (x.end - x.first) * WIDE;
-    for (int k = lane; k < length - inside; k += 32) {
+    for (int k = lane; k < length - inside; k += THREADS) {
         const int at = k < before ? k : k + inside;
         const several<raw, 1> one = {bits_of<REAL>::at(from + at)};
         pack_elements<T, N, 1>(s, line, at, scale, one);
@@ -398,7 +413,10 @@ template <typename T, int N>
 __device__ __forceinline__ void pack_operand(const source &s,
                                              raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
     if (s.to.by_rows || (!scales<T, N> && s.to.across)) {
-        pack_by_lines<T, N>(s);
+        if (scales<T, N> && PACK_BY_BLOCKS && s.to.k > LARGEST_K)
+            pack_by_lines<T, N, PACK_THREADS>(s);
+        else
+            pack_by_lines<T, N, 32>(s);
     } else {
         pack_by_tiles<T, N>(s, tile);
     }
