@@ -6,8 +6,8 @@
  * for the scales finds the largest and the smallest elements.
  *
  *   tile of C      no row, no column is wide: fp16x3        some are: tf32x3 (twice as many stages)
- *   A              two fp16 planes, packed, by TMA          raw, by loads; the producer's 128 threads
- *                                                           split it and store both planes
+ *   A              two fp16 planes, packed, by TMA          raw, by cp.async; the producer's 128
+ *                                                           threads split it and store both planes
  *   B              raw, by TMA; the consumers split it      the same
  *
  * Producer and consumers each find out by themselves, from the same words, so nothing is launched,

@@ -3,8 +3,8 @@
  *   tile of C whose rows of A and columns of B have no element 0 < |x| < 2 / max(K, 16), scaled so
  *   that the largest is in [2^15, 2^16):  fp16x3, two fp16 terms      else:  tf32x3, two tf32 terms
  *
- * So every element of C has an error of at most max(K, 16) 2^-25 + 2^-20 of sum |a||b|, plus that of
- * the fp32 sums. docs/choosing.md has the proof.
+ * So every element of C has an error of at most (K + 64) 2^-24 of sum |a||b|: docs/choosing.md has
+ * the proof.
  * FLOPs: 3 times 2 M N K at the fp16 rate; of wide tiles, at the tf32 rate. Bytes: fp16x3's.
  * Differs from fp16x3 by the test of each tile, and by the tf32 terms of wide ones.
  */
