@@ -33,6 +33,8 @@ RATES = {
     **{"fp64": DMMA, "cuBLAS TF32": TF32, "tf32": TF32, "tf32x3": TF32 / 3, "mma_tf32x3": TF32 / 3},
     **{
         "fp16x3": HALVES / 3,
+        "fp16x3_guarded": HALVES / 3,
+        "fp16x1": HALVES,
         "fp16": HALVES,
         "bf16": HALVES,
         "mma_fp16": HALVES,

@@ -54,7 +54,7 @@ _ROW_KEYS = {
     "ozaki",
     *("any_strides", "boxes", "default_on"),
 }
-_WGMMA_KEYS = {"operand", "terms", "b_by_rows"}
+_WGMMA_KEYS = {"operand", "terms", "b_by_rows", "guarded"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
 DEVICES = ("cuda", "emu")
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
@@ -93,6 +93,7 @@ class Wgmma:
     operand: str
     terms: int
     b_by_rows: bool
+    guarded: bool
 
 
 @dataclass(frozen=True)
@@ -342,7 +343,8 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     terms = _get(entry, "terms", int, where, 1)
     if terms not in (1, 2):
         raise TableError(f"{where}: terms = {terms} should be 1 or 2")
-    return Wgmma(operand, terms, _get(entry, "b_by_rows", bool, where, False))
+    by_rows = _get(entry, "b_by_rows", bool, where, False)
+    return Wgmma(operand, terms, by_rows, _get(entry, "guarded", bool, where, False))
 
 
 def _ozaki(entry: object, params: Sequence[Param], where: str) -> dict[str, bool]:

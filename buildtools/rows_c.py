@@ -132,7 +132,7 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .by_layout = {_c_by_layout(row) if row.both_orders else '{{NULL}}'},"
     if row.wgmma:
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.terms},"
-        yield f"            {str(row.wgmma.b_by_rows).lower()},"
+        yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(row.wgmma.guarded).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
         yield f"            {_c_by_layout(row)}}},"
     if row.skinny:

@@ -247,10 +247,14 @@ def planned(variant, shape, dtype, **params):
 TABLE = {(t.variant, *t.params.items(), t.dtype): t for t in cost_model.read(cost_model.PACKAGED)}
 
 
+# Bytes per element of A and B that rows move besides reading it once, which always pack it.
+PACKED = {"tf32x3": (16, 4), "fp16x3": (8, 4), "fp16x3_guarded": (8, 4), "fp16x1": (4, 8)}
+
+
 @pytest.mark.parametrize("timing", TABLE.values(), ids=lambda t: f"{t.name}-{t.dtype}")
 def test_terms_are_counts_of_the_plan(timing):
-    wgmma = timing.variant in ("tf32", "tf32x3", "fp16x3", "fp16", "bf16")
-    packed = {"tf32x3": (16, 4), "fp16x3": (8, 4)}.get(timing.variant, (0, 0))
+    packed = PACKED.get(timing.variant, (0, 0))
+    wgmma = timing.variant in (*PACKED, "tf32", "fp16", "bf16")
     itemsize = 2 if timing.dtype == "bfloat16" else np.dtype(timing.dtype).itemsize
     for shape in [
         *((64, 72, 40), (256, 512, 8192), (3, 4096, 4096), (2048, 5, 8192), (2048,) * 3),
@@ -259,9 +263,7 @@ def test_terms_are_counts_of_the_plan(timing):
         terms = terms_of(timing.variant, shape, timing.dtype, **timing.params)
         launches = planned(timing.variant, shape, timing.dtype, **timing.params)["launches"]
         split = launches[-1]["args"]["split"]
-        depth = (
-            shape[2] / 1024 if timing.variant in ("tf32x3", "fp16x3") else shape[2] / 1024 / split
-        )
+        depth = shape[2] / 1024 / (1 if timing.variant in PACKED else split)
         assert terms["call"] == 1 and terms["parts"] == (split > 1)
         m, n, k = shape
         moved = (itemsize + packed[0]) * m * k + (itemsize + packed[1]) * k * n + itemsize * m * n
@@ -288,6 +290,7 @@ def test_bytes_that_are_moved():
     # Packed copies are written and read: 2 parts of A of 4 or 2 bytes; B's largest are looked for.
     assert moved("tf32x3") == pytest.approx(4 * (a + b + c) + 16 * a + 4 * b)
     assert moved("fp16x3") == pytest.approx(4 * (a + b + c) + 8 * a + 4 * b)
+    assert moved("fp16x1") == pytest.approx(4 * (a + b + c) + 4 * a + 8 * b)
     assert moved("tf32", aligned=False) == pytest.approx(4 * (a + b + c) + 8 * (a + b))
     assert moved("fp16", "float16", aligned=False) == pytest.approx(2 * (a + b + c) + 4 * (a + b))
     split = planned("mma_tf32x3", (64, 64, 8192), "f4")["launches"][-1]["args"]["split"]
@@ -301,6 +304,7 @@ def test_rows_that_do_not_fit():
         return cost_model.Timing("gemm", variant, {}, dtype, accuracy, aligned, side, (1.0,) * 6)
 
     table = [row("tiled"), row("tf32", accuracy="tf32"), row("fp16x3", accuracy="norm")]
+    table += [row("fp16x1", accuracy="tf32-norm")]
     table += [row("fp16", "float16"), row("tiled", aligned=False), row("fp64", "float64")]
 
     def fitting(shape=(64, 64, 64), **question):
@@ -309,6 +313,7 @@ def test_rows_that_do_not_fit():
     assert fitting() == ["tiled"]
     assert fitting(accuracy="norm") == ["tiled", "fp16x3"]
     assert fitting(accuracy="tf32") == ["tiled", "tf32", "fp16x3"]
+    assert fitting(accuracy="tf32-norm") == ["tiled", "tf32", "fp16x3", "fp16x1"]
     assert fitting(accuracy="tf32", sm=80) == ["tiled"]
     assert fitting(accuracy="tf32", sm=100) == ["tiled"]
     assert fitting(aligned=False) == ["tiled"]
@@ -320,7 +325,7 @@ def test_rows_that_do_not_fit():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-@pytest.mark.parametrize("accuracy", ["float32", "norm", "tf32"])
+@pytest.mark.parametrize("accuracy", ["float32", "norm", "tf32", "tf32-norm"])
 def test_choices(dtype, accuracy):
     for shape in (*CUBES, (1, 5, 7), (0, 3, 4)):
         found = smemkern.choices(*shape, dtype=dtype, accuracy=accuracy)

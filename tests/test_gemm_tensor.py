@@ -7,7 +7,7 @@ import pytest
 import smemkern
 from checks import assert_gemm, random_matrix
 
-THREE = ["tf32x3", "fp16x3"]
+SCALED = ["tf32x3", "fp16x3", "fp16x3_guarded", "fp16x1"]
 
 
 def to_tf32(x):
@@ -51,7 +51,7 @@ def test_tf32_ties(side, order, n, device, rng):
     [(1e-36, 1), (1e-40, 1e35), (1e37, 1e-3), (1e-3, 1e37), (1e-30, 1e30), (1e18, 1e18)],
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("variant", THREE)
+@pytest.mark.parametrize("variant", SCALED)
 def test_any_scale(variant, of_a, of_b, order, device, rng):
     """As accurate as without; denormals have fewer bits, but all that they have."""
     a = np.asarray((rng.standard_normal((70, 40)) * of_a).astype("f4"), order=order)
@@ -61,7 +61,7 @@ def test_any_scale(variant, of_a, of_b, order, device, rng):
     assert_gemm(result, a, b, row=row)
 
 
-@pytest.mark.parametrize("variant", THREE)
+@pytest.mark.parametrize("variant", SCALED)
 def test_rows_and_columns_of_different_scales(variant, device, rng):
     a = random_matrix(rng, (70, 2100), "f4") * np.exp2(rng.integers(-60, 60, (70, 1))).astype("f4")
     b = random_matrix(rng, (2100, 66), "f4") * np.exp2(rng.integers(-60, 60, (1, 66))).astype("f4")
@@ -79,6 +79,11 @@ LAUNCHES = {  # of A, B: row-major, transposed ("F"), or off 16-byte boundaries
     ("tf32x3", "C", "F"): "_pack ",
     ("fp16x3", "F", "C"): "_largest _pack _b",
     ("fp16x3", "C", "odd"): "_pack _b",
+    ("fp16x3_guarded", "C", "F"): "_pack ",
+    ("fp16x3_guarded", "F", "odd"): "_largest _pack _b",
+    ("fp16x1", "C", "C"): "_largest _pack ",
+    ("fp16x1", "C", "F"): "_pack ",
+    ("fp16x1", "F", "odd"): "_largest _pack ",
 }
 
 

@@ -25,7 +25,18 @@ def kernels(ptx: str) -> dict[str, str]:
 
 def test_rows_of_several_launches_overlap():
     rows = {name.split("-")[0].removeprefix("gemm_") for name in SEVERAL}
-    assert rows >= {"tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16", "fp64", "skinny"}
+    assert rows >= {
+        "tma",
+        "tf32",
+        "tf32x3",
+        "fp16x3",
+        "fp16x3_guarded",
+        "fp16x1",
+        "fp16",
+        "bf16",
+        "fp64",
+        "skinny",
+    }
     assert rows >= {"mma_tf32x3", "mma_fp16", "mma_bf16", "skinny_mma", "sliced_k"}
 
 
@@ -43,6 +54,8 @@ def test_every_kernel_waits_before_it_touches_memory(image):
 CASES = [  # variant, order of A, keywords, what is launched
     ("tf32x3", "F", {"split": 1}, ["_largest", "_pack", "_b"]),
     ("fp16x3", "C", {"split": 2}, ["_pack", "_b", "_reduce"]),
+    ("fp16x3_guarded", "F", {"split": 1}, ["_largest", "_pack", "_b"]),
+    ("fp16x1", "C", {"split": 1}, ["_largest", "_pack", ""]),
     ("tf32", "F", {"split": 1}, ["_pack", "_b"]),
     ("tma", "F", {}, ["_pack", ""]),
     ("mma_tf32x3", "C", {"split": 2}, ["", "_reduce"]),

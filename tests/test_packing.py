@@ -7,6 +7,7 @@ import pytest
 import smemkern
 
 VARIANTS = {"tf32": "f4", "tf32x3": "f4", "fp16x3": "f4", "fp16": "f2", "bf16": ml_dtypes.bfloat16}
+VARIANTS |= {"fp16x3_guarded": "f4", "fp16x1": "f4"}
 
 
 def put(x, order, skew, pitch):

@@ -7,7 +7,7 @@
 
 #include "plan_parts.h"
 
-const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32"};
+const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32", "tf32-norm"};
 
 static const smk_dtype *dtype_of(const smk_variant *variant, const char *name) {
     for (int i = 0; i < variant->n_dtypes; i++)
@@ -73,14 +73,15 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
 /* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. wgmma reads
  * only K-major 32-bit operands from shared memory. */
 static bool packs(const smk_timing *t, const smk_query *q) {
-    const smk_variant *variant = t->variant;
+    const smk_wgmma *kind = &t->variant->wgmma;
     const bool readable = q->aligned && (t->dtype->itemsize != 4 || q->k_major[0]);
-    return variant->ozaki.pack || variant->wgmma.terms > 1 || (variant->wgmma.terms && !readable);
+    return t->variant->ozaki.pack || wgmma_scales(kind, t->dtype->itemsize) ||
+           (kind->terms && !readable);
 }
 
 /* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
- * the packed copy. With two terms, a first pass over B finds its largest elements; with residues,
- * one over both finds their scales. */
+ * the packed copy. With scales, a first pass over B finds its largest elements; with residues, one
+ * over both finds their scales. */
 static void bytes_per_element(const smk_timing *t, const smk_query *q, double out[2]) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const double itemsize = t->dtype->itemsize;
@@ -90,8 +91,10 @@ static void bytes_per_element(const smk_timing *t, const smk_query *q, double ou
     }
     const double term = (double)smk_tensor_type_bytes(kind->operand);
     out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0);
-    out[1] = itemsize + (kind->terms > 1 ? itemsize : 0) +
-             (packs(t, q) && !q->aligned ? 2 * itemsize : 0);
+    out[1] = itemsize + (wgmma_scales(kind, t->dtype->itemsize) ? itemsize : 0) +
+             (wgmma_packs_b(kind, t->dtype->itemsize) ? 2 * term
+              : packs(t, q) && !q->aligned            ? 2 * itemsize
+                                                      : 0);
 }
 
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {

@@ -8,9 +8,10 @@
 
 /* Accuracy that a float32 gemm has to have. Each value also allows the ones before it. */
 typedef enum smk_accuracy {
-    SMK_ACCURACY_FLOAT32, /* elementwise as accurate as fp32 sums; the default */
-    SMK_ACCURACY_NORM,    /* in norm: small elements of rows with large ones may lose bits */
-    SMK_ACCURACY_TF32,    /* operands rounded to tf32 */
+    SMK_ACCURACY_FLOAT32,   /* elementwise as accurate as fp32 sums; the default */
+    SMK_ACCURACY_NORM,      /* in norm: small elements of rows with large ones may lose bits */
+    SMK_ACCURACY_TF32,      /* operands rounded to tf32 */
+    SMK_ACCURACY_TF32_NORM, /* tf32's in norm: rounded after rows and columns are scaled */
     SMK_N_ACCURACIES
 } smk_accuracy;
 

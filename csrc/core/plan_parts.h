@@ -122,7 +122,25 @@ int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors);
 smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);
 
-/* plan_wgmma.c */
+/* ---- plan_wgmma.c ---- */
+
+/* Whether rows of A and columns of B are multiplied by powers of two: operands of two terms, or of
+ * one narrower than the matrix's elements. */
+static inline bool wgmma_scales(const smk_wgmma *kind, int64_t itemsize) {
+    return kind->terms == 2 ||
+           (kind->terms == 1 && (int64_t)smk_tensor_type_bytes(kind->operand) < itemsize);
+}
+
+/* Whether B is packed as A is. Otherwise the product itself scales it, in registers. */
+static inline bool wgmma_packs_b(const smk_wgmma *kind, int64_t itemsize) {
+    return kind->terms == 1 && wgmma_scales(kind, itemsize);
+}
+
+/* Whether a block packs a K-major row of k scaled elements; else a warp does. */
+static inline bool wgmma_packs_by_blocks(const smk_wgmma *kind, int64_t itemsize, int64_t k) {
+    return (kind->guarded || wgmma_packs_b(kind, itemsize)) && k > LARGEST_K;
+}
+
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status);
 

@@ -1,9 +1,10 @@
 /* Plans rows whose kernels read A and B by TMA (kernels/include/wgmma_gemm.cuh,
  * gemm_tma.cu). A plan has up to 4 launches:
  *
- *     <entry>_largest   two terms, A not K-major: finds the largest element of each row of A
- *     <entry>_pack      packs operands that TMA cannot read in place or that have two terms; finds
- *                       the largest element of each column of B if the product splits B into terms
+ *     <entry>_largest   scaled operands that are packed and not K-major: finds the largest element
+ *                       of each row of A (column of B)
+ *     <entry>_pack      packs operands that TMA cannot read in place or that are scaled; finds the
+ *                       largest element of each column of B if the product splits B into terms
  *     <entry>           the product; _a, _b, _ab: A, B, both are MN-major
  *     <entry>_reduce    split-K: sums the K ranges (plan_split.c)
  *
@@ -34,9 +35,11 @@ typedef struct operand {
     const smk_matrix *matrix;
     int64_t rows, k, row_stride, k_stride;
     int64_t tile;          /* rows per TMA box */
+    int64_t deep;          /* k per TMA box, of an MN-major tile */
     smk_tensor_type type;  /* element type that TMA loads */
     int element;           /* its bytes */
     int terms;             /* that TMA loads per element; 1: the matrix's own bits */
+    bool scaled;           /* it is packed, times the power of two of its row */
     bool accepts_mn_major; /* the kernel reads MN-major tiles */
     bool in_place;         /* TMA reads the matrix itself; else a packed copy */
     bool mn_major;         /* what TMA reads is MN-major */
@@ -116,19 +119,21 @@ static bool tma_can_access(const batch_iterator *it, int index, const smk_matrix
  * MN-major. */
 static void choose_layout(const builder *w, operand *s, int itemsize) {
     const smk_wgmma *kind = &w->variant->wgmma;
-    const bool registers = s->index == 1 && itemsize == 4 && !kind->b_by_rows;
+    const bool registers =
+        s->index == 1 && itemsize == 4 && !kind->b_by_rows && !wgmma_packs_b(kind, itemsize);
     const bool k_major = s->k_stride == 1 || s->k == 1;
     s->type = registers ? SMK_TENSOR_FLOAT32 : kind->operand;
     s->terms = registers ? 1 : kind->terms;
     s->element = (int)smk_tensor_type_bytes(s->type);
     s->accepts_mn_major = registers || itemsize == 2;
     s->mn_major = s->accepts_mn_major && !k_major && (s->row_stride == 1 || s->rows == 1);
+    s->scaled = wgmma_scales(kind, itemsize) && !registers;
     s->in_place =
-        s->terms == 1 && (k_major || s->mn_major) &&
+        !s->scaled && (k_major || s->mn_major) &&
         (k_major ? tma_can_access(w->batch, s->index, s->matrix, s->rows, s->row_stride, itemsize)
                  : tma_can_access(w->batch, s->index, s->matrix, s->k, s->k_stride, itemsize));
     /* A packed copy keeps the layout of its matrix, unless its rows would be mostly padding. */
-    s->mn_major &= s->in_place || (s->terms == 1 && s->rows >= PACK_TILE);
+    s->mn_major &= s->in_place || (!s->scaled && s->rows >= PACK_TILE);
 }
 
 static void map_in_place(builder *w, const operand *s) {
@@ -136,12 +141,11 @@ static void map_in_place(builder *w, const operand *s) {
     const int64_t stride = s->mn_major ? s->k_stride : s->row_stride;
     const int64_t pitch = outer > 1 ? stride * s->element : round_up(inner * s->element, TMA_ALIGN);
     const int64_t z = batch_z_stride(w->batch, s->index) * s->element;
-    const uint32_t step = (uint32_t)(SWIZZLE_BYTES / w->element); /* elements of K */
     add_map(w, s->index, (uint32_t)s->index, 0, s->type,
             (int64_t[]){inner, outer, matrices_of(w->batch, s->index)},
             (int64_t[]){pitch, z ? z : pitch},
             (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
-                         s->mn_major ? step : (uint32_t)s->tile});
+                         (uint32_t)(s->mn_major ? s->deep : s->tile)});
 }
 
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
@@ -151,22 +155,24 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     const int64_t inner = s->mn_major ? s->rows : s->k, outer = s->mn_major ? s->k : s->rows;
     const int64_t step = SWIZZLE_BYTES / w->element; /* elements of K */
     const int64_t pitch = round_up(inner, step), z = matrices_of(w->batch, s->index);
-    const int64_t words = s->rows * (int64_t)sizeof(unsigned);
+    const int64_t words = s->rows * (int64_t)sizeof(unsigned) * (w->variant->wgmma.guarded ? 2 : 1);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
-    const bool of_a = s->index == 0, scales = w->variant->wgmma.terms == 2;
+    const bool scales = wgmma_scales(&w->variant->wgmma, w->itemsize);
     int64_t slot = 0, largest = 0, partial = 0;
     out->row_stride = s->row_stride;
     out->k_stride = s->k_stride;
     out->pitch = pitch;
     out->by_rows = s->k_stride == 1 || s->k == 1;
     out->across = s->mn_major;
-    out->chunks = of_a || out->by_rows ? 1 : (int)chunks;
+    out->chunks = s->scaled || out->by_rows ? 1 : (int)chunks;
     if (!s->in_place) {
         const int64_t chunk = PACK_PIECES * (16 / w->itemsize); /* elements that a warp packs */
-        const int64_t chunks_per_row = s->terms == 2 ? 1 : ceil_div(inner, chunk);
+        const int64_t chunks_per_row = s->scaled ? 1 : ceil_div(inner, chunk);
         slot = round_up(s->terms * outer * pitch * s->element, SLOT_ALIGN);
-        out->packing = (int)(out->by_rows || s->mn_major
+        const bool by_blocks = wgmma_packs_by_blocks(&w->variant->wgmma, w->itemsize, s->k);
+        out->packing = (int)(out->by_rows && s->scaled && by_blocks ? s->rows
+                             : out->by_rows || s->mn_major
                                  ? ceil_div(outer * chunks_per_row, PACK_ROWS)
                                  : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
     }
@@ -174,9 +180,9 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         largest = slot;
         slot = round_up(slot + words * out->chunks, SLOT_ALIGN);
         out->searching = !out->by_rows ? (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks)
-                         : of_a        ? 0 /* the warp that packs a row finds it */
+                         : s->scaled   ? 0 /* the warp that packs a row finds it */
                                        : (int)warps;
-        if (!out->by_rows && of_a) {
+        if (!out->by_rows && s->scaled) {
             partial = slot;
             slot = round_up(slot + words * chunks, SLOT_ALIGN);
         }
@@ -193,7 +199,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->terms * outer, z},
                 (int64_t[]){pitch * s->element, slot},
                 (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
-                             (uint32_t)(s->mn_major ? step : s->tile)});
+                             (uint32_t)(s->mn_major ? s->deep : s->tile)});
     if (reusable)
         w->plan->prepacked_bytes[s->index] = (size_t)(slot * z);
     else
@@ -242,6 +248,8 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .row_stride = by_rows ? p->b.ld : p->b.step,
                             .k_stride = by_rows ? p->b.step : p->b.ld,
                             .tile = by_rows ? step : g->output_tile[1]};
+    /* A guarded row's stage of fp16 is two of tf32, which are loaded by the same boxes. */
+    operands[0].deep = operands[1].deep = w->variant->wgmma.guarded ? step / 2 : step;
     args->steps = (int)ceil_div(p->K, step);
     for (int i = 0; i < 2; i++) {
         wgmma_operand *out = i ? &args->b : &args->a;
@@ -250,7 +258,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
         if (p->K == 0) continue;
         choose_layout(w, &operands[i], dtype->itemsize);
         if (operands[i].in_place) map_in_place(w, &operands[i]);
-        if (!operands[i].in_place || w->variant->wgmma.terms == 2)
+        if (!operands[i].in_place || wgmma_scales(&w->variant->wgmma, w->itemsize))
             plan_prepack(w, &operands[i], out);
     }
 }
@@ -324,11 +332,12 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     product.entry = kind->products[operands[0].mn_major][operands[1].mn_major];
     product.blocks = count_blocks(w, p, g, &product);
     s->n_kernels = 0;
-    const int64_t packing = (int64_t)a->packing + b->packing + b->searching;
-    if (a->searching)
-        s->kernels[s->n_kernels++] = (kernel){.entry = kind->largest,
-                                              .blocks = (uint32_t)a->searching,
-                                              .threads = {PACK_THREADS, 1, 1}};
+    const int64_t earlier = a->searching + (operands[1].scaled ? (int64_t)b->searching : 0);
+    const int64_t packing =
+        (int64_t)a->packing + b->packing + a->searching + b->searching - earlier;
+    if (earlier)
+        s->kernels[s->n_kernels++] = (kernel){
+            .entry = kind->largest, .blocks = (uint32_t)earlier, .threads = {PACK_THREADS, 1, 1}};
     if (packing)
         s->kernels[s->n_kernels++] = (kernel){
             .entry = kind->pack, .blocks = (uint32_t)packing, .threads = {PACK_THREADS, 1, 1}};

@@ -47,8 +47,9 @@ typedef struct smk_wgmma {
     /* Element type in shared memory. With two terms, FLOAT32 values are rounded to tf32
      * beforehand. */
     smk_tensor_type operand;
-    int terms;                  /* operands that sum to one element; 0: another kind of variant */
-    bool b_by_rows;             /* B tiles are K x N, as in memory; else N x K, as wgmma needs */
+    int terms;      /* operands that sum to one element; 0: another kind of variant */
+    bool b_by_rows; /* B tiles are K x N, as in memory; else N x K, as wgmma needs */
+    bool guarded; /* the smallest elements are found too: tiles in which fp16 loses bits use tf32 */
     const char *largest, *pack; /* kernels */
     const char *products[2][2]; /* kernels, by [A is MN-major][B is MN-major] */
 } smk_wgmma;

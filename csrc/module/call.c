@@ -44,7 +44,7 @@ static int read_accuracy(PyObject *given, smk_accuracy *out) {
         }
     }
     PyErr_Format(PyUnicode_Check(given) ? PyExc_ValueError : PyExc_TypeError,
-                 "accuracy must be 'float32', 'norm' or 'tf32', not %R", given);
+                 "accuracy must be 'float32', 'norm', 'tf32' or 'tf32-norm', not %R", given);
     return -1;
 }
 

@@ -12,7 +12,7 @@ from .._render.table import Bar, Right
 from . import cost_model
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
-ACCURACIES = ("float32", "norm", "tf32")
+ACCURACIES = ("float32", "norm", "tf32", "tf32-norm")
 LAYOUTS = ("NN", "NT", "TN", "TT")
 H200 = ("NVIDIA H200", 90, 132)  # the GPU on which the packaged table was measured
 
@@ -65,7 +65,7 @@ def choices(
     m, n, k : int
         C is m x n, and its sums have k terms.
     dtype : "float32", "float64", "float16" or "bfloat16"
-    accuracy : "float32", "norm" or "tf32"
+    accuracy : "float32", "norm", "tf32" or "tf32-norm"
         The accuracy required of a float32 or float64 product; see smemkern.gemm.
     batch : int
         The number of products.

@@ -27,7 +27,7 @@ class Timing(NamedTuple):
     variant: str
     params: dict[str, int]
     dtype: str
-    accuracy: str  # of a float32 gemm: "float32", "norm" or "tf32"
+    accuracy: str  # of a float32 gemm: "float32", "norm", "tf32" or "tf32-norm"
     aligned: bool  # rows of the operands begin at multiples of 16 bytes
     side: int  # for results with at most this many rows, or columns; 0: for all
     microseconds: tuple[float, ...]  # per unit of each of TERMS

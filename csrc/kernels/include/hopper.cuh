@@ -96,6 +96,10 @@ __device__ __forceinline__ void fence_async_proxy() {
 
 /* ---- shared memory by address ---- */
 
+__device__ __forceinline__ void shared_store(unsigned to, float x) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
+}
+
 __device__ __forceinline__ void shared_store_pair(unsigned to, float x, float y) {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
 }
@@ -199,9 +203,10 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
 }
 
 /* d (+)= A * B for a 64 x N tile, 32 bytes of K; `add` = 0: d is not read. One wgmma() per N below,
- * selected by d's size; A in shared memory or in registers. The kernel defines WGMMA_INPUT "f16",
- * "bf16" or "tf32", WGMMA_K "16" or "8", and the majors that it uses: WGMMA_MAJORS(A, B) if A is in
- * shared memory, WGMMA_MAJOR, of B, if A is in registers; empty for tf32, which is always K-major.
+ * selected by d's size; A in shared memory or in registers. If A is in shared memory, the kernel
+ * defines WGMMA_INPUT "f16" or "bf16", WGMMA_K "16", and WGMMA_MAJORS(A, B). If A is in registers,
+ * it defines WGMMA_A_IN_REGISTERS and passes float() for tf32, an unsigned short for fp16; B is
+ * K-major.
  * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1}
  * in d[4 j + 2 h + {0, 1}]. */
 #define WGMMA_FROM_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
@@ -245,16 +250,16 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
 
 /* Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h of A, words t % 4 + 4 q of the 8
  * that make 32 bytes of K, in a[h + 2 q]. */
-#define WGMMA_DEFINE_A_IN_REGISTERS(N, REGISTERS, A0, A1, A2, A3, B, ADD)                          \
-    __device__ __forceinline__ void wgmma(float (&d)[REGISTERS], const unsigned (&a)[4],           \
+#define WGMMA_DEFINE_A_IN_REGISTERS(TYPE, INPUT, K, MAJOR, N, REGISTERS, A0, A1, A2, A3, B, ADD)   \
+    __device__ __forceinline__ void wgmma(TYPE, float (&d)[REGISTERS], const unsigned (&a)[4],     \
                                           unsigned long long b, int add) {                         \
         asm volatile("{\n"                                                                         \
                      ".reg .pred add;\n"                                                           \
                      "setp.ne.b32 add, " ADD ", 0;\n"                                              \
-                     "wgmma.mma_async.sync.aligned.m64n" N "k" WGMMA_K ".f32." WGMMA_INPUT         \
-                     "." WGMMA_INPUT " {" WGMMA_LIST_##REGISTERS                                   \
-                     "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B ", add, 1, 1" WGMMA_MAJOR ";\n"     \
-                     "}"                                                                           \
+                     "wgmma.mma_async.sync.aligned.m64n" N "k" K ".f32." INPUT "." INPUT           \
+                     " {" WGMMA_LIST_##REGISTERS "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B         \
+                                                 ", add, 1, 1" MAJOR ";\n"                         \
+                                                 "}"                                               \
                      : WGMMA_OUT_##REGISTERS(d)                                                    \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));              \
     }
@@ -266,9 +271,13 @@ WGMMA_DEFINE("192", 96, "%96", "%97", "%98", "%99", "%100")
 WGMMA_DEFINE("256", 128, "%128", "%129", "%130", "%131", "%132")
 #endif
 
-#ifdef WGMMA_MAJOR
-WGMMA_DEFINE_A_IN_REGISTERS("128", 64, "%64", "%65", "%66", "%67", "%68", "%69")
-WGMMA_DEFINE_A_IN_REGISTERS("256", 128, "%128", "%129", "%130", "%131", "%132", "%133")
+#ifdef WGMMA_A_IN_REGISTERS
+WGMMA_DEFINE_A_IN_REGISTERS(float, "tf32", "8", "", "128", 64, "%64", "%65", "%66", "%67", "%68",
+                            "%69")
+WGMMA_DEFINE_A_IN_REGISTERS(float, "tf32", "8", "", "256", 128, "%128", "%129", "%130", "%131",
+                            "%132", "%133")
+WGMMA_DEFINE_A_IN_REGISTERS(unsigned short, "f16", "16", ", 0", "128", 64, "%64", "%65", "%66",
+                            "%67", "%68", "%69")
 #endif
 
 #endif

@@ -16,6 +16,7 @@
  * costs no bytes. Its 100 to 200 instructions per warp and stage overlap wgmma of the stage before.
  *
  *   PARTS 1   tf32: TMA rounds A, cvt rounds B; no other launch if rows of A and B are aligned
+ *             fp16x1: A and B are scaled, rounded and packed in advance; both from shared memory
  *   PARTS 2   tf32x3, fp16x3: high high + high low + low high; A is split in advance; rows of A and
  *             columns of B are scaled (wgmma_pack.cuh)
  *
@@ -25,7 +26,7 @@
  * recomputed by FFMAs, since splitting an infinity gives NaN where the product may have none.
  *
  * Arithmetic per stage and SM: tf32, BLOCK_M 256: 1024 clocks for 48 KiB from L2; tf32x3, BLOCK_M
- * 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB.
+ * 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB; fp16x1: 1024 clocks for 48 KiB.
  *
  * The including file defines OPERAND_TF32 or OPERAND_F16, and PARTS, the number of terms.
  */
@@ -33,54 +34,72 @@
 #define SMK_WGMMA_FP32_CUH
 
 #if defined(OPERAND_TF32)
-#define WGMMA_INPUT "tf32"
-#define WGMMA_K     "8"
-#define WGMMA_MAJOR ""
 typedef float operand;
 #else
-#define WGMMA_INPUT "f16"
-#define WGMMA_K     "16"
-#define WGMMA_MAJOR ", 0"
 typedef unsigned short operand;
+#define SCALED    1
+#define PACK_BOTH (PARTS == 1)
+#endif
+#if PACK_BOTH
+#define WGMMA_INPUT        "f16"
+#define WGMMA_K            "16"
+#define WGMMA_MAJORS(A, B) ", " A ", " B
+#else
+#define WGMMA_A_IN_REGISTERS
 #endif
 #if PARTS == 2
 constexpr int BLOCK_M = 128; /* two sets of accumulators */
 #endif
-#if PARTS == 2
+#if PARTS == 2 || defined(SCALED)
 #include "plain_product.cuh"
 #endif
 #include "wgmma_fragment.cuh"
 
-constexpr int A_PART = BLOCK_M * 128, B_TILE = BLOCK_N * BLOCK_K * 4;
-constexpr int STAGE = PARTS * A_PART + B_TILE;
+/* Rows whose epilogue takes the scales of rows from shared memory. */
+#define STAGED_SCALES (GUARDED || PACK_BOTH)
+
+constexpr int A_PART = BLOCK_M * 128;
+template <typename T> constexpr int B_TILE = BLOCK_N * (PACK_BOTH ? 128 : BLOCK_K<T> * 4);
+constexpr int STAGE = PARTS * A_PART + B_TILE<operand>;
 constexpr int REGISTERS = BLOCK_M / 2;
+
+/* Loads B's tile of a stage. GUARDED: a box of an MN-major tile is as deep as a stage of tf32. */
+template <typename T, int B_ACROSS>
+__device__ __forceinline__ void fill_b(const gemm_args &g, const tensor_map *b_map, unsigned full,
+                                       unsigned to, int k, int column) {
+    const int z = g.batch_b ? blockIdx.z : 0;
+    if (PACK_BOTH) {
+        tma_load(to, b_map, full, k, column, z);
+    } else if (B_ACROSS) {
+        constexpr int DEEP = GUARDED ? BLOCK_K<float> : BLOCK_K<T>;
+#pragma unroll
+        for (int box = 0; box < B_TILE<T> / (DEEP * 128); box++) {
+            const int across = box / (BLOCK_K<T> / DEEP), down = box % (BLOCK_K<T> / DEEP);
+            tma_load(to + box * DEEP * 128, b_map, full, column + across * 32, k + down * DEEP, z);
+        }
+    } else {
+#pragma unroll
+        for (int box = 0; box < B_TILE<T> / B_BOX<T, 0>; box++)
+            tma_load(to + box * B_BOX<T, 0>, b_map, full, k + box * 32, column, z);
+    }
+}
 
 /* Fills the next stage with the tiles of one step of K. */
 template <int B_ACROSS>
 __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
                                      const tensor_map *a_map, const tensor_map *b_map,
                                      const ring &r, int step, int row, int column) {
-    const unsigned full = r.full + 8 * r.at;
-    const unsigned a = r.stages + r.at * STAGE, b = a + PARTS * A_PART;
-    const int z_a = g.batch_a ? blockIdx.z : 0, z_b = g.batch_b ? blockIdx.z : 0;
-    const int k = step * BLOCK_K;
+    const unsigned full = r.full + 8 * r.at, a = r.stages + r.at * STAGE;
+    const int z_a = g.batch_a ? blockIdx.z : 0, k = step * BLOCK_K<operand>;
     barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, STAGE);
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
         tma_load(a + part * A_PART, a_map, full, k, row + part * w.a.rows, z_a);
-#pragma unroll
-    for (int box = 0; box < B_TILE / B_BOX<B_ACROSS>; box++) {
-        const unsigned to = b + box * B_BOX<B_ACROSS>;
-        if (B_ACROSS) {
-            tma_load(to, b_map, full, column + box * 32, k, z_b);
-        } else {
-            tma_load(to, b_map, full, k + box * 32, column, z_b);
-        }
-    }
+    fill_b<operand, B_ACROSS>(g, b_map, full, a + PARTS * A_PART, k, column);
 }
 
-#if PARTS == 2
+#if SCALED
 /* Bits of the largest |x| of a column. */
 __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const wgmma_args &w,
                                                       int column) {
@@ -93,21 +112,62 @@ __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const 
 }
 #endif
 
+#if GUARDED
+#include "wgmma_guard.cuh"
+#endif
+
+#if PACK_BOTH
+/* ---- products; B's tile is a box of BLOCK_N rows, as A's is ---- */
+
+/* Waits for a stage and starts its products. */
+__device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, int consumer,
+                                         int add) {
+    barrier_wait(r.full + 8 * r.at, r.parity);
+    const unsigned a = r.stages + r.at * STAGE, b = a + A_PART + consumer * 64 * 128;
+    const unsigned long long a_tile = wgmma_descriptor(a, 0, 1024);
+    const unsigned long long b_tile = wgmma_descriptor(b, 0, 1024);
+    wgmma_pin(d);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < 4; step++) {
+        wgmma<0, 0>(d, b_tile + (step * 32 >> 4), a_tile + (step * 32 >> 4), add);
+        add = 1;
+    }
+    wgmma_commit();
+    wgmma_pin(d);
+}
+
+/* The sum over all of K, for a warpgroup's 64 columns of a tile. */
+template <typename T, int B_ACROSS>
+__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &,
+                                           int consumer, int steps) {
+    int before = 0;
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++)
+        sum[i] = 0;
+    for (int step = 0; step < steps; step++, next(r)) {
+        multiply(sum, r, consumer, step > 0);
+        wgmma_wait<1>();
+        if (step > 0) release(r, before);
+        before = r.at;
+    }
+    wgmma_wait<0>();
+    wgmma_pin(sum);
+    if (steps > 0) release(r, before);
+}
+#else
 /* Waits for the next stage and loads the thread's share of B from it. */
-template <int B_ACROSS>
+template <typename T, int B_ACROSS>
 __device__ __forceinline__ void load(fragment &f, const columns &c, ring &r) {
     barrier_wait(r.full + 8 * r.at, r.parity);
     const unsigned tile = r.stages + r.at * STAGE + PARTS * A_PART;
     next(r);
-    if (WORDS) {
-        load_words<B_ACROSS>(f, c, tile);
-    } else {
-        load_halves<B_ACROSS>(f, c, tile);
-    }
+    load_part<B_ACROSS>(T(), f, c, tile);
 }
 
 /* ---- products ---- */
 
+template <typename T>
 __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &f, unsigned a,
                                          int add) {
     const unsigned long long tile = wgmma_descriptor(a, 0, 1024);
@@ -119,7 +179,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &
         for (int i = 0; i <= order; i++) {
 #pragma unroll
             for (int step = 0; step < 4; step++) {
-                wgmma(d, f.part[order - i][step], tile + ((i * A_PART + step * 32) >> 4), add);
+                wgmma(T(), d, f.part[order - i][step], tile + ((i * A_PART + step * 32) >> 4), add);
                 add = 1;
             }
         }
@@ -128,9 +188,9 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &
 }
 
 /* The sum over all of K, for a warpgroup's 64 columns of a tile. */
-template <int B_ACROSS>
+template <typename T, int B_ACROSS>
 __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &mine,
-                                           int steps) {
+                                           int, int steps) {
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++)
         sum[i] = 0;
@@ -140,27 +200,27 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
 #if PARTS == 1
     int before = 0;
 #endif
-    load<B_ACROSS>(f[0], mine, r);
+    load<T, B_ACROSS>(f[0], mine, r);
     for (int step = 0; step < steps; step += 2) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             if (step + half == steps) break;
             const bool more = step + half + 1 < steps;
 #if PARTS == 1
-            multiply(sum, f[half], r.stages + here * STAGE, step + half > 0);
+            multiply<T>(sum, f[half], r.stages + here * STAGE, step + half > 0);
             if (step + half > 0) {
                 wgmma_wait<1>();
                 release(r, before);
             }
             before = here;
             here = r.at;
-            if (more) load<B_ACROSS>(f[half ^ 1], mine, r);
+            if (more) load<T, B_ACROSS>(f[half ^ 1], mine, r);
 #else
             float d[REGISTERS];
-            multiply(d, f[half], r.stages + here * STAGE, 0);
+            multiply<T>(d, f[half], r.stages + here * STAGE, 0);
             const int done = here;
             here = r.at;
-            if (more) load<B_ACROSS>(f[half ^ 1], mine, r);
+            if (more) load<T, B_ACROSS>(f[half ^ 1], mine, r);
             wgmma_wait<0>();
             wgmma_pin(d);
             release(r, done);
@@ -176,33 +236,83 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
     release(r, before);
 #endif
 }
+#endif
 
-/* ---- epilogue: sum[4 j + 2 h + e] is C[8 j + 2 q + e][n + h] ---- */
+/* ---- epilogue: sum[4 j + 2 h + e] is C[8 j + 2 q + e][n + COLUMN_STEP h] ---- */
+
+__device__ __forceinline__ int column_of(int i) {
+    return i / 2 % 2 * COLUMN_STEP;
+}
 
 __device__ __forceinline__ int row_of(int i) {
     return i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
 }
 
-#if PARTS == 2
-/* Undoes the scales. The smaller factor first, because neither the product of both factors nor the
- * sum times the larger one need be representable as a float. */
+#if SCALED
+/* Undoes a scale of 2^exponent, by two factors of about the same size: then the first product is
+ * between the sum and the result, and is no more likely to be subnormal or infinite than these. */
+__device__ __forceinline__ float unscaled(float sum, int exponent) {
+    const int half = -exponent >> 1;
+    return sum * power_of_two(half) * power_of_two(-exponent - half);
+}
+
+/* The product of the same elements as sum[i], if that is NaN. */
+__device__ __forceinline__ void replace_nan(const gemm_args &g, float (&sum)[REGISTERS], int i,
+                                            part_range steps, int row0, int column) {
+    const int row = row0 + row_of(i);
+    if (sum[i] != sum[i] && row < g.M && column + column_of(i) < g.N)
+        sum[i] =
+            plain_product(g, row, column + column_of(i), (long long)steps.first * BLOCK_K<operand>,
+                          min((long long)steps.end * BLOCK_K<operand>, g.K));
+}
+#endif
+
+#if STAGED_SCALES
+/* Exponents of a tile's rows, for each warpgroup. Read one by one from global memory they would
+ * cost a tile some 10 us. */
+typedef signed char row_exponents[BLOCK_M];
+
+__device__ __forceinline__ void stage_exponents(const wgmma_args &w, row_exponents &to, int row0) {
+    const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
+#pragma unroll
+    for (int row = threadIdx.x % 128; row < BLOCK_M; row += 128)
+        to[row] = (signed char)scale_of(rows[min(row0 + row, w.a.rows - 1)]);
+}
+
+__device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents &rows,
+                                        const columns &mine, float (&sum)[REGISTERS],
+                                        part_range steps, int row0, int column, int consumer) {
+    bool any_nan = false;
+    int n[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        n[h] = (int)(__float_as_uint(mine.scale[h]) >> 23) - 127;
+    group_barrier(1 + consumer, 128);
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++) {
+        sum[i] = unscaled(sum[i], n[i / 2 % 2] + rows[row_of(i)]);
+        any_nan |= sum[i] != sum[i];
+    }
+    if (any_nan) {
+#pragma unroll
+        for (int i = 0; i < REGISTERS; i++)
+            replace_nan(g, sum, i, steps, row0, column);
+    }
+}
+#elif SCALED
 __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
                                         float (&sum)[REGISTERS], part_range steps, int row0,
                                         int column) {
     const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
-    float n[2];
+    int n[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        n[h] = power_of_two(-scale_of(largest_of_column(g, w, column + h)));
+        n[h] = scale_of(largest_of_column(g, w, column + h));
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
-        const int row = row0 + row_of(i);
-        const float m = power_of_two(-scale_of(rows[min(row, w.a.rows - 1)]));
-        const float of_column = n[i / 2 % 2];
-        sum[i] = sum[i] * fminf(m, of_column) * fmaxf(m, of_column);
-        if (sum[i] != sum[i] && row < g.M && column + i / 2 % 2 < g.N)
-            sum[i] = plain_product(g, row, column + i / 2 % 2, (long long)steps.first * BLOCK_K,
-                                   min((long long)steps.end * BLOCK_K, g.K));
+        const int row = min(row0 + row_of(i), w.a.rows - 1);
+        sum[i] = unscaled(sum[i], n[i / 2 % 2] + scale_of(rows[row]));
+        replace_nan(g, sum, i, steps, row0, column);
     }
 }
 #endif
@@ -213,8 +323,16 @@ __device__ __forceinline__ void write_rows(unsigned boxes, const float *sum, int
     const unsigned box = boxes + offset / 32 % 2 * OUT_BUFFER / 2;
 #pragma unroll
     for (int e = 0; e < 2; e++) {
+#if PACK_BOTH
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int at = offset % 32 + h * COLUMN_STEP;
+            shared_store(box_piece(box, row + 2 * q + e, at / 4) + at % 4 * 4, sum[2 * h + e]);
+        }
+#else
         const unsigned to = box_piece(box, row + 2 * q + e, offset % 32 / 4) + offset / 2 % 2 * 8;
         shared_store_pair(to, sum[e], sum[2 + e]);
+#endif
     }
 }
 
@@ -266,6 +384,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     wait_for_launch_before();
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
+#if GUARDED
+        produce<B_ACROSS>(g, w, a_map, b_map, r, list);
+#else
         if (threadIdx.x == 0) {
             for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
                 const block_work at = work_of(g, w, list, item);
@@ -275,24 +396,47 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 }
             }
         }
+#endif
     } else {
         take_registers<CONSUMER_REGISTERS>();
+#if STAGED_SCALES
+        __shared__ row_exponents rows[CONSUMERS];
+#endif
         const int consumer = group - 1;
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
-        columns mine = my_columns<B_ACROSS>(consumer);
+        columns mine = my_columns<operand, B_ACROSS>(consumer);
         for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
             const block_work at = work_of(g, w, list, item);
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];
-#if PARTS == 2
+#if SCALED
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                mine.scale[i] = power_of_two(scale_of(largest_of_column(g, w, column + i)));
+                mine.scale[i] =
+                    power_of_two(scale_of(largest_of_column(g, w, column + i * COLUMN_STEP)));
 #endif
-            accumulate<B_ACROSS>(sum, r, mine, at.steps.end - at.steps.first);
-#if PARTS == 2
+#if STAGED_SCALES
+            if (w.steps > 0) stage_exponents(w, rows[consumer], row0);
+#endif
+#if GUARDED
+            if (is_wide(g, w, row0, column0, 1 + consumer)) {
+                int same = consumer;
+                asm volatile("" : "+r"(same)); /* for the same reason as below */
+                columns words = my_columns<float, B_ACROSS>(same);
+                words.scale[0] = mine.scale[0];
+                words.scale[1] = mine.scale[1];
+                const part_range steps = steps_of_words(g, at.steps);
+                accumulate<float, B_ACROSS>(sum, r, words, consumer, steps.end - steps.first);
+            } else
+#endif
+                accumulate<operand, B_ACROSS>(sum, r, mine, consumer,
+                                              at.steps.end - at.steps.first);
+#if STAGED_SCALES
+            if (w.steps > 0)
+                unscale(g, rows[consumer], mine, sum, at.steps, row0, column, consumer);
+#elif SCALED
             if (w.steps > 0) unscale(g, w, sum, at.steps, row0, column);
 #endif
 #pragma unroll
@@ -300,8 +444,12 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 sum[i] *= alpha;
             if (beta != 0) {
                 add_old(g, blockIdx.z, sum,
-                        [&](int i) { return make_int2(row0 + row_of(i), column + i / 2 % 2); });
+                        [&](int i) { return make_int2(row0 + row_of(i), column + column_of(i)); });
             }
+#if STAGED_SCALES
+            /* Else addresses of boxes stay in registers, of which there are too few. */
+            asm volatile("" : "+r"(mine.offset));
+#endif
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
                   column0 + consumer * 64, matrix_of(w, at));
         }

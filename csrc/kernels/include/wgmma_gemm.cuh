@@ -31,8 +31,12 @@ constexpr int THREADS = 128 * (CONSUMERS + 1);
 #endif
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
 /* Registers per thread; the warpgroups share 256 (CONSUMERS 1) or 512. */
+#if GUARDED
+constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 48;
+#else
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CONSUMERS == 2 ? 240 : 216;
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 40;
+#endif
 /* Tiles per column of the tile order (tile_order.cuh). */
 constexpr int GROUP = 2048 / BLOCK_M;
 

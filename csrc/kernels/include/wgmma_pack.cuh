@@ -16,6 +16,9 @@
  * keep all of their bits; smaller ones have an absolute error of 2^-40 of the largest. B is split
  * by the product itself; here only the largest elements of its columns are found.
  *
+ * SCALED with PARTS 1 (fp16x1): one fp16 term of the scaled element. Both A and B are packed, which
+ * halves the bytes that the product reads.
+ *
  * A warp packs a row of a K-major operand. It also does so if an MN-major operand is read by
  * MN-major tiles: the copy keeps that layout. A row that begins anywhere is read in aligned 16
  * bytes; two adjacent ones are shifted into the 16 that are written. Other matrices are transposed
@@ -29,6 +32,21 @@
 #include "args.h"
 #include "overlap.cuh"
 #include "store_bits.cuh"
+
+/* SCALED: rows of A and columns of B are multiplied by powers of two. PACK_BOTH: not only of A, as
+ * elsewhere, but also of B the scaled terms are packed. */
+#ifndef SCALED
+#define SCALED (PARTS == 2)
+#endif
+#ifndef PACK_BOTH
+#define PACK_BOTH 0
+#endif
+/* PACK_BY_BLOCKS (below): a block packs a row of more than LARGEST_K elements, else a warp does.
+ * GUARDED: also the smallest elements of rows are found (wgmma_guard.cuh). */
+#ifndef GUARDED
+#define GUARDED 0
+#endif
+#define PACK_BY_BLOCKS (GUARDED || PACK_BOTH)
 #include "unaligned_lines.cuh"
 
 /* ---- one element ---- */
@@ -59,6 +77,21 @@ __device__ __forceinline__ void split(raw x, float, raw (&parts)[1]) {
     parts[0] = x;
 }
 
+#if PACK_BOTH
+__device__ __forceinline__ void split(float x, float scale, unsigned short (&parts)[1]) {
+    rounded(x * scale, parts[0]);
+}
+#endif
+
+/* Whether an operand of N terms of type T is scaled: a single term only if it is narrower. */
+template <typename T, int N> constexpr bool scales = N == 2 || sizeof(T) < sizeof(raw);
+
+#if PACK_BOTH
+typedef operand packed_b;
+#else
+typedef raw packed_b;
+#endif
+
 /* ---- scales ---- */
 
 __device__ __forceinline__ float power_of_two(int e) {
@@ -66,9 +99,11 @@ __device__ __forceinline__ float power_of_two(int e) {
 }
 
 /* e such that 2^e brings a row whose largest |x| has these bits into [2^14, 2^15). At most 126:
- * then the largest is below 2^-112, all bits of x still fit, and both 2^e and 2^-e are floats. */
+ * then the largest is below 2^-112, all bits of x still fit, and both 2^e and 2^-e are floats.
+ * GUARDED: into [2^15, 2^16), unless the largest would round to 2^16, which is fp16's infinity. */
 __device__ __forceinline__ int scale_of(unsigned magnitude) {
-    return min(141 - (int)(magnitude >> 23), 126);
+    const int to = GUARDED && (magnitude & 0x7fffff) < 0x7fe000 ? 142 : 141;
+    return min(to - (int)(magnitude >> 23), 126);
 }
 
 __device__ __forceinline__ unsigned magnitude_of(float x) {
@@ -105,33 +140,80 @@ template <typename T> __device__ __forceinline__ T *packed_row(const source &s, 
     return reinterpret_cast<T *>(s.to.packed) + ((long long)part * s.to.rows + row) * s.to.pitch;
 }
 
-#if PARTS == 2
+#if SCALED
 /* ---- largest elements of rows ---- */
 
-/* Bits of a row's largest |x|, in every lane of its warp. */
-__device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
-    const int lane = threadIdx.x % 32;
+/* Of some elements: the bits of the largest |x| and, GUARDED, those of the smallest that is not 0,
+ * minus 1; so that of no elements both are neutral. */
+typedef struct extremes {
+    unsigned largest, smallest;
+} extremes;
+
+constexpr extremes NONE = {0, 0xffffffff};
+
+__device__ __forceinline__ void include(extremes &e, const extremes &more) {
+    e.largest = max(e.largest, more.largest);
+    if (GUARDED) e.smallest = min(e.smallest, more.smallest);
+}
+
+__device__ __forceinline__ void include(extremes &e, float x) {
+    include(e, extremes{magnitude_of(x), magnitude_of(x) - 1});
+}
+
+/* `count` lines of an array of extremes: first all the largest, then all the smallest. */
+__device__ __forceinline__ void store_extremes(unsigned *to, long long at, long long count,
+                                               const extremes &e) {
+    to[at] = e.largest;
+    if (GUARDED) to[count + at] = e.smallest;
+}
+
+__device__ __forceinline__ extremes load_extremes(const unsigned *from, long long at,
+                                                  long long count) {
+    return {from[at], GUARDED ? from[count + at] : 0};
+}
+
+__device__ __forceinline__ int chunks_of(int k) {
+    return (k + LARGEST_K - 1) / LARGEST_K;
+}
+
+/* The extremes of a row, in every one of the THREADS that share it: a warp or the block. */
+template <int THREADS>
+__device__ __forceinline__ extremes extremes_of_row(const float *from, int K) {
+    const int thread = threadIdx.x % THREADS;
     const line_pieces x = pieces_of(from, K);
-    unsigned largest = 0;
+    extremes e = NONE;
 #pragma unroll 8
-    for (int j = x.first + lane; j < x.inside; j += 32) {
+    for (int j = x.first + thread; j < x.inside; j += THREADS) {
         const uint4 v = x.words[j];
-        largest = max(largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
-                                   max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
+        e.largest = max(e.largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
+                                       max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
+        if (GUARDED)
+            e.smallest = min(e.smallest, min(min((v.x & 0x7fffffff) - 1, (v.y & 0x7fffffff) - 1),
+                                             min((v.z & 0x7fffffff) - 1, (v.w & 0x7fffffff) - 1)));
     }
     /* Single elements at both ends. */
     const int before = x.first ? WIDE - x.skew / (int)sizeof(raw) : 0;
     const int behind = max(before, x.inside * WIDE - x.skew / (int)sizeof(raw));
-    for (int k = lane; k < before + K - behind; k += 32) {
-        largest = max(largest, magnitude_of(from[k < before ? k : k - before + behind]));
+    for (int k = thread; k < before + K - behind; k += THREADS) {
+        include(e, from[k < before ? k : k - before + behind]);
     }
-    return __reduce_max_sync(0xffffffff, largest);
+    e = {__reduce_max_sync(0xffffffff, e.largest),
+         GUARDED ? __reduce_min_sync(0xffffffff, e.smallest) : 0};
+    if constexpr (THREADS > 32) {
+        constexpr int WARPS = THREADS / 32;
+        __shared__ unsigned found[1 + GUARDED][WARPS];
+        if (thread % 32 == 0) store_extremes(found[0], thread / 32, WARPS, e);
+        __syncthreads();
+        for (int warp = 0; warp < WARPS; warp++)
+            include(e, load_extremes(found[0], warp, WARPS));
+    }
+    return e;
 }
 
-/* The largest of `left` elements a step apart. While COUNT are left, COUNT loads are in flight. */
+/* Includes `left` elements a step apart. While COUNT are left, COUNT loads are in flight. */
 template <int COUNT>
-__device__ __forceinline__ void add_largest(unsigned &largest, const float *&from, long long step,
-                                            int &left) {
+__device__ __forceinline__ void include_line(extremes &e, const float *&from, long long step,
+                                             int &left) {
 #pragma unroll 1
     for (; left >= COUNT; left -= COUNT) {
         float x[COUNT];
@@ -141,49 +223,50 @@ __device__ __forceinline__ void add_largest(unsigned &largest, const float *&fro
         }
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            largest = max(largest, magnitude_of(x[i]));
+            include(e, x[i]);
         }
     }
 }
 
-/* The largest of LARGEST_K elements of each of 32 rows of an MN-major operand; lanes are rows.
+/* The extremes of LARGEST_K elements of each of 32 rows of an MN-major operand; lanes are rows.
  * Stored at to[chunk of K][row]. */
-__device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) {
-    __shared__ unsigned found[PACK_THREADS / 32][32];
+__device__ __forceinline__ void extremes_of_chunk(const source &s, unsigned *to) {
+    __shared__ unsigned found[1 + GUARDED][PACK_THREADS / 32][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int across = (s.to.rows + LARGEST_ROWS - 1) / LARGEST_ROWS;
     const int row = s.block % across * LARGEST_ROWS + lane, chunk = s.block / across;
     constexpr int WARPS = PACK_THREADS / 32;
     const int first = chunk * LARGEST_K + warp, end = min((chunk + 1) * LARGEST_K, s.to.k);
-    unsigned largest = 0;
+    extremes e = NONE;
     if (row < s.to.rows && first < end) {
         const float *from = s.x + row * s.to.row_stride + first * s.to.k_stride;
         int left = (end - first + WARPS - 1) / WARPS;
-        add_largest<32>(largest, from, WARPS * s.to.k_stride, left);
-        add_largest<8>(largest, from, WARPS * s.to.k_stride, left);
-        add_largest<1>(largest, from, WARPS * s.to.k_stride, left);
+        include_line<32>(e, from, WARPS * s.to.k_stride, left);
+        include_line<8>(e, from, WARPS * s.to.k_stride, left);
+        include_line<1>(e, from, WARPS * s.to.k_stride, left);
     }
-    found[warp][lane] = largest;
+    store_extremes(&found[0][warp][lane], 0, WARPS * 32, e);
     __syncthreads();
     if (warp == 0 && row < s.to.rows) {
 #pragma unroll
         for (int i = 1; i < WARPS; i++) {
-            largest = max(largest, found[i][lane]);
+            include(e, load_extremes(&found[0][i][lane], 0, WARPS * 32));
         }
-        to[(long long)chunk * s.to.rows + row] = largest;
+        store_extremes(to, (long long)chunk * s.to.rows + row,
+                       (long long)chunks_of(s.to.k) * s.to.rows, e);
     }
 }
 
 /* Searches B, whose columns are the rows here. */
 __device__ __forceinline__ void search(const source &s) {
     if (!s.to.by_rows) {
-        largest_of_chunk(s, s.to.largest);
+        extremes_of_chunk(s, s.to.largest);
         return;
     }
     const int row = s.block * PACK_ROWS + threadIdx.x / 32;
     if (row >= s.to.rows) return;
-    const unsigned largest = largest_of_row(s.x + row * s.to.row_stride, s.to.k);
-    if (threadIdx.x % 32 == 0) s.to.largest[row] = largest;
+    const extremes e = extremes_of_row<32>(s.x + row * s.to.row_stride, s.to.k);
+    if (threadIdx.x % 32 == 0) store_extremes(s.to.largest, row, s.to.rows, e);
 }
 #endif
 
@@ -213,49 +296,53 @@ __device__ __forceinline__ void pack_elements(const source &s, int line, int at,
     }
 }
 
-/* A warp packs PACK_PIECES pieces of a line, or all of a line that is scaled. */
-template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const source &s) {
-    const bool across = N == 1 && s.to.across;
+/* A warp packs PACK_PIECES pieces of a line, or all of a line that is scaled. With all THREADS of
+ * the block per line, the line is still in L1 when it is read for the second time. */
+template <typename T, int N, int THREADS>
+__device__ __forceinline__ void pack_by_lines(const source &s) {
+    constexpr bool SCALE = scales<T, N>;
+    const bool across = !SCALE && s.to.across;
     const int lines = across ? s.to.k : s.to.rows, length = across ? s.to.rows : s.to.k;
-    const int shares = N == 2 ? 1 : (length + PACK_PIECES * WIDE - 1) / (PACK_PIECES * WIDE);
-    const int unit = s.block * PACK_ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int shares = SCALE ? 1 : (length + PACK_PIECES * WIDE - 1) / (PACK_PIECES * WIDE);
+    const int unit = s.block * (PACK_THREADS / THREADS) + threadIdx.x / THREADS;
+    const int lane = threadIdx.x % THREADS;
     const int line = unit / shares, share = unit - line * shares;
     if (line >= lines) return;
     const REAL *from = s.x + line * (across ? s.to.k_stride : s.to.row_stride);
     const line_pieces x = pieces_of(from, length);
     float scale = 1;
-#if PARTS == 2
-    if (N == 2) {
-        const unsigned largest = largest_of_row(from, length);
-        if (lane == 0) s.to.largest[line] = largest;
-        scale = power_of_two(scale_of(largest));
+#if SCALED
+    if (SCALE) {
+        const extremes e = extremes_of_row<THREADS>(from, length);
+        if (lane == 0) store_extremes(s.to.largest, line, s.to.rows, e);
+        scale = power_of_two(scale_of(e.largest));
     }
 #endif
     constexpr int BATCH = 2; /* pieces in flight per lane */
     const int first = max(x.first, share * PACK_PIECES);
-    const int end = N == 2 ? x.end : min(x.end, (share + 1) * PACK_PIECES);
+    const int end = SCALE ? x.end : min(x.end, (share + 1) * PACK_PIECES);
 #pragma unroll 1
-    for (int j = first + lane; j < end; j += 32 * BATCH) {
+    for (int j = first + lane; j < end; j += THREADS * BATCH) {
         uint4 low[BATCH], high[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            if (j + 32 * i < end) {
-                low[i] = x.words[j + 32 * i];
-                if (x.skew) high[i] = x.words[j + 32 * i + 1];
+            if (j + THREADS * i < end) {
+                low[i] = x.words[j + THREADS * i];
+                if (x.skew) high[i] = x.words[j + THREADS * i + 1];
             }
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            if (j + 32 * i < end) {
+            if (j + THREADS * i < end) {
                 const uint4 piece = x.skew ? joined(low[i], high[i], x.skew) : low[i];
-                pack_elements<T, N, WIDE>(s, line, (j + 32 * i) * WIDE, scale,
+                pack_elements<T, N, WIDE>(s, line, (j + THREADS * i) * WIDE, scale,
                                           reinterpret_cast<const several<raw, WIDE> &>(piece));
             }
         }
     }
     if (share > 0) return;
     const int before = x.first * WIDE, inside = (x.end - x.first) * WIDE;
-    for (int k = lane; k < length - inside; k += 32) {
+    for (int k = lane; k < length - inside; k += THREADS) {
         const int at = k < before ? k : k + inside;
         const several<raw, 1> one = {bits_of<REAL>::at(from + at)};
         pack_elements<T, N, 1>(s, line, at, scale, one);
@@ -266,8 +353,9 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
 template <typename T, int N>
 __device__ __forceinline__ void pack_by_tiles(const source &s,
                                               raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
+    constexpr bool SCALE = scales<T, N>;
     const int K = s.to.k;
-    __shared__ float scales[PACK_TILE];
+    __shared__ float factors[PACK_TILE];
     const int across = (s.to.rows + PACK_TILE - 1) / PACK_TILE;
     const int row0 = s.block % across * PACK_TILE, k0 = s.block / across * PACK_TILE;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -282,15 +370,18 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
             }
         }
     }
-    if (N == 2 && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
+#if SCALED
+    if (SCALE && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
         const int row = row0 + threadIdx.x;
-        unsigned largest = 0;
+        extremes e = NONE;
         for (int chunk = 0; chunk * LARGEST_K < K; chunk++) {
-            largest = max(largest, s.to.partial[(long long)chunk * s.to.rows + row]);
+            include(e, load_extremes(s.to.partial, (long long)chunk * s.to.rows + row,
+                                     (long long)chunks_of(K) * s.to.rows));
         }
-        if (k0 == 0) s.to.largest[row] = largest;
-        scales[threadIdx.x] = power_of_two(scale_of(largest));
+        if (k0 == 0) store_extremes(s.to.largest, row, s.to.rows, e);
+        factors[threadIdx.x] = power_of_two(scale_of(e.largest));
     }
+#endif
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < PACK_TILE / 8; i++) {
@@ -303,7 +394,7 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             const raw x = k0 + k + side * j < K ? tile[k + side * j][row] : raw(0);
-            split(x, N == 2 ? scales[row] : 1.0f, parts[j]);
+            split(x, SCALE ? factors[row] : 1.0f, parts[j]);
         }
 #pragma unroll
         for (int part = 0; part < N; part++) {
@@ -321,8 +412,11 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
 template <typename T, int N>
 __device__ __forceinline__ void pack_operand(const source &s,
                                              raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
-    if (s.to.by_rows || (N == 1 && s.to.across)) {
-        pack_by_lines<T, N>(s);
+    if (s.to.by_rows || (!scales<T, N> && s.to.across)) {
+        if (scales<T, N> && PACK_BY_BLOCKS && s.to.k > LARGEST_K)
+            pack_by_lines<T, N, PACK_THREADS>(s);
+        else
+            pack_by_lines<T, N, 32>(s);
     } else {
         pack_by_tiles<T, N>(s, tile);
     }
@@ -332,29 +426,31 @@ __device__ __forceinline__ void pack_operand(const source &s,
  * that pack B. If a batch shares a matrix, only the blocks of the first batch work on it. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
     __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
-    const int block = (int)blockIdx.x - w.b.searching;
+    const int block = (int)blockIdx.x - (PACK_BOTH ? 0 : w.b.searching);
     const bool of_a = block >= 0 && block < w.a.packing;
     overlap_launches();
     if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
     if (of_a) {
         pack_operand<operand, PARTS>(source_of(g, w, true, block), tile);
     } else if (block >= 0) {
-        pack_operand<raw, 1>(source_of(g, w, false, block - w.a.packing), tile);
+        pack_operand<packed_b, 1>(source_of(g, w, false, block - w.a.packing), tile);
     }
-#if PARTS == 2
+#if SCALED
     else {
         search(source_of(g, w, false, blockIdx.x));
     }
 #endif
 }
 
-#if PARTS == 2
-/* The launch before that: the largest elements of an MN-major A. */
+#if SCALED
+/* The launch before that: the largest elements of MN-major operands that are packed. */
 __device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_args &w) {
+    const int block = blockIdx.x;
+    const bool of_a = !PACK_BOTH || block < w.a.searching;
     overlap_launches();
-    if (blockIdx.z != 0 && g.batch_a == 0) return;
-    const source s = source_of(g, w, true, blockIdx.x);
-    largest_of_chunk(s, s.to.partial);
+    if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
+    const source s = source_of(g, w, of_a, of_a ? block : block - w.a.searching);
+    extremes_of_chunk(s, s.to.partial);
 }
 #endif
 
