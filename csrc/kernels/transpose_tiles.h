@@ -16,8 +16,8 @@ enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 #define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows and columns */
 enum { LARGE_WARPS = 16 };
 
-/* _tile_by2, _tile_by4, _tile_by8, _tile_words: log2 of the elements (or of the squares of 4 bytes x
- * 4 / itemsize rows) per tile; threads; elements (or words) from row to row in shared memory. */
+/* _tile_by2, _tile_by4, _tile_by8, _tile_words: log2 of the elements (words: of the squares of
+ * 4 / itemsize elements) per tile; threads; elements (or words) from row to row in memory. */
 enum { SMALL_LOG_BY2 = 9, SMALL_LOG_BY4 = 10, SMALL_LOG_BY8 = 10, SMALL_LOG_WORDS = 8 };
 enum {
     SMALL_THREADS_BY2 = 256,

@@ -126,7 +126,7 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
 
     char *to = reinterpret_cast<char *>(g.y + blockIdx.z * g.batch_y + j0 * g.ldy + i0);
     const long long across = g.ldy * E;
-    const unsigned unit = g.lead ? g.lead * E - 1 : 0; /* of which tiles' rows begin at a multiple */
+    const unsigned unit = g.lead ? g.lead * E - 1 : 0; /* rows of tiles begin at one */
     if (lane >= is::DOWN) return;
 #pragma unroll 2
     for (int near = warp; near < 32; near += WIDE_WARPS) {

@@ -5,9 +5,9 @@
  * Such a call costs a launch, a round trip to memory, and fetching its instructions, which are few
  * here: sizes are below 2^32, and no division is left. Whole sectors do not matter, because the
  * result stays in the L2 cache until it is complete.
- * Banks: a row has 32 / rows elements more (for 8 and 16 bytes, of which a request serves 16 and 8 at
- * a time, 16 / rows and 8 / rows), so that lanes reading columns reach all banks. Storing takes up to
- * 2 wavefronts where rows are shorter than a warp.
+ * Banks: a row has 32 / rows elements more (of 8 and 16 bytes, of which a request serves 16 or 8
+ * at a time: 16 / rows and 8 / rows), so lanes that read columns reach all banks. A store takes up
+ * to 2 wavefronts where rows are shorter than a warp.
  */
 #ifndef SMK_TRANSPOSE_SMALL_TILES_CUH
 #define SMK_TRANSPOSE_SMALL_TILES_CUH

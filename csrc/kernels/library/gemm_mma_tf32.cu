@@ -1,4 +1,4 @@
-/* GEMM of fp32 matrices by tf32 mma.sync, sm_80 and up: elements are rounded to 11 bits, to nearest.
+/* GEMM of fp32 matrices by tf32 mma.sync, sm_80 and up: elements rounded to 11 bits, to nearest.
  *
  *      a0 = a (1 + e), |e| <= 2^-11      a b = a0 b0, summed in fp32 by the tensor core
  *
