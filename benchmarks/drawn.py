@@ -46,7 +46,9 @@ KINDS = {
     "float32": Kind("float32"),
     "norm": Kind("float32", "norm"),
     "tf32": Kind("float32", "tf32"),
+    "tf32-norm": Kind("float32", "tf32-norm"),
     "float64": Kind("float64"),
+    "float64, norm": Kind("float64", "norm"),
     "bfloat16": Kind("bfloat16"),
     "float16": Kind("float16"),
     "batches, float32": Kind("float32", batched=True),
@@ -100,7 +102,7 @@ def product(torch: Any, kind: Kind, rng: random.Random, seconds: float, candidat
     batch, shape, layout = draw(rng, kind.batched)
     a, b, out = operands(torch, batch, shape, layout, getattr(torch, kind.dtype))
     peer = torch.empty_like(out)
-    torch.backends.cuda.matmul.allow_tf32 = kind.accuracy == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = kind.accuracy.startswith("tf32")
     work: dict[str, Callable[[], object]] = {
         "auto": partial(smemkern.gemm, a, b, accuracy=kind.accuracy, out=out),
         "cublas": partial(torch.matmul, a, b, out=peer),
