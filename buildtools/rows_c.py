@@ -144,7 +144,15 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"        .ozaki = {{{kernels}, {str(row.ozaki['tma']).lower()}}},"
     if row.any_strides:
         names = ("strided", "tall_skinny", "short_wide", "small", "copy", "in_place")
-        names += ("in_place_vectors", "aligned", "large", "tile_by2", "tile_by4", "tile_by8", "tile_words")
+        names += (
+            "in_place_vectors",
+            "aligned",
+            "large",
+            "tile_by2",
+            "tile_by4",
+            "tile_by8",
+            "tile_words",
+        )
         names += ("vectors", "vectors_small")
         kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
         yield f"        .transpose_kernels = {{{kernels}}},"

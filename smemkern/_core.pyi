@@ -77,11 +77,13 @@ def gemm(
         Mixing device arrays with host arrays raises ValueError.
     variant : str
         A row of variants('gemm'); 'auto' selects one by device, dtype, sizes and accuracy.
-    accuracy : {'float32', 'norm', 'tf32'}
+    accuracy : {'float32', 'norm', 'tf32', 'tf32-norm'}
         Which variants 'auto' may select for float32 and float64. 'float32': every element is as
         accurate as with sums of the dtype. 'norm': the result's norm is that accurate; in rows
         of a and columns of b that span more than a factor of 2**17, small elements may lose
-        bits. 'tf32': operands of float32 are rounded to 11 bits.
+        bits. 'tf32': operands of float32 are rounded to 11 bits. 'tf32-norm': the result's norm
+        is as accurate as with 'tf32'; in rows and columns that span more than a factor of 2**29,
+        small elements may lose bits.
     out : ndarray or device array, optional
         Has the result's shape, and its dtype or, for an ndarray, one that it casts to, as in
         numpy.matmul ('same_kind'). May overlap a and b. It stays unchanged if an argument is
