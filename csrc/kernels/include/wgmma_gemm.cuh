@@ -30,13 +30,17 @@ constexpr int THREADS = 128 * (CONSUMERS + 1);
 #define OUT_BUFFERS 2
 #endif
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
-/* Registers per thread; the warpgroups share 256 (CONSUMERS 1) or 512. */
+/* Registers per thread. The warpgroups share what the block is launched with: 2 x 128, 3 x 168 or
+ * 4 x 128. A warpgroup that asks for more than is left waits forever. */
 #if GUARDED
-constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 48;
+constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 40;
 #else
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CONSUMERS == 2 ? 240 : 216;
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 40;
 #endif
+static_assert(CONSUMERS * CONSUMER_REGISTERS + PRODUCER_REGISTERS <=
+                  65536 / THREADS / 8 * 8 * (CONSUMERS + 1),
+              "the warpgroups' registers are more than the block has");
 /* Tiles per column of the tile order (tile_order.cuh). */
 constexpr int GROUP = 2048 / BLOCK_M;
 
