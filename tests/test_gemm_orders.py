@@ -15,9 +15,7 @@ OTHER = {  # of rows for small products
     "sliced_k": {"block_m": 64, "thread_m": 8, "slices": 2},
     "small_k": {"block_m": 128, "thread_n": 1},
 }
-CASES = [
-    pytest.param(row, dtype, id=f"{row.name}-{dtype}") for row in ROWS for dtype in row.dtypes
-]
+CASES = [pytest.param(row, dtype, id=f"{row.name}-{dtype}") for row in ROWS for dtype in row.dtypes]
 ORDERS = [pytest.param(*pair, id="".join(pair)) for pair in itertools.product("CF", repeat=2)]
 SHAPES = [(96, 136, 72), (65, 131, 67)]
 SETS = [
