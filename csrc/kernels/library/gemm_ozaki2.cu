@@ -39,8 +39,8 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
         /* One warpgroup is ahead of the other, so that one multiplies while the other stores its
-         * half of a tile. They stay apart, because neither waits for the other. */
-        if (consumer == 1 && o.lead > 0) __nanosleep(500 * o.lead);
+         * half of a tile. They stay apart, because within the ring neither waits for the other. */
+        if (consumer == 1 && o.lead > 0 && items >= 16 * (int)gridDim.x) __nanosleep(500 * o.lead);
         for (int item = blockIdx.x; item < items; item += gridDim.x) {
             const plane_tile t = tile_of(item, down, across);
             int sum[REGISTERS];
