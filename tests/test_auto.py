@@ -39,6 +39,17 @@ def test_accuracy(accuracy, device, rng):
     assert error < (5e-4 if accuracy.startswith("tf32") else 1e-6)
 
 
+def test_accuracy_of_float64():
+    """Residues only where they are asked for, and where they are faster."""
+    chosen = {
+        (n, accuracy): smemkern.choices(n, n, n, dtype="float64", accuracy=accuracy)[0].variant
+        for n in (300, 4096)
+        for accuracy in ("float32", "norm")
+    }
+    assert chosen.pop((4096, "norm")) == "ozaki2"
+    assert set(chosen.values()) == {"fp64"}
+
+
 def test_accuracy_that_there_is_not():
     x = np.ones((4, 4), "f4")
     with pytest.raises(ValueError, match="'float32', 'norm', 'tf32' or 'tf32-norm', not 'half'"):

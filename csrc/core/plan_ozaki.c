@@ -44,7 +44,6 @@ typedef struct builder {
     const batch_iterator *batch;
     const smk_geometry *geometry;
     blocking blocks;
-    int64_t pack_rows;
     smk_plan *plan;
     arguments args; /* of the block that is planned */
 } builder;
@@ -224,10 +223,10 @@ static arguments block_args(const builder *w, const block *at) {
 }
 
 /* Blocks that pack an operand's `rows` rows. */
-static int64_t packing_blocks(const ozaki_operand *o, int64_t rows, int64_t pack_rows) {
+static int64_t packing_blocks(const ozaki_operand *o, int64_t rows) {
     const int64_t warps = OZAKI_PACK_THREADS / 32;
     return ceil_div(o->by_rows ? rows * ceil_div(o->pitch, 32 * OZAKI_PACK_K_MAJOR)
-                               : ceil_div(rows, pack_rows) * (o->pitch / OZAKI_PACK_K),
+                               : ceil_div(rows, OZAKI_PACK_ROWS) * (o->pitch / OZAKI_PACK_K),
                     warps);
 }
 
@@ -265,9 +264,8 @@ static void add_block(builder *w, const block *at, arguments *args) {
                        args);
         /* B's columns stay packed for the blocks of A's rows. */
         const bool packed = at->m > 0 && b->k >= w->problem->K;
-        o->a.packing = (int)packing_blocks(&o->a, m, w->pack_rows);
-        o->b.packing =
-            packed ? 0 : (int)packing_blocks(&o->b, round_up(n, OZAKI_GROUP), w->pack_rows);
+        o->a.packing = (int)packing_blocks(&o->a, m);
+        o->b.packing = packed ? 0 : (int)packing_blocks(&o->b, round_up(n, OZAKI_GROUP));
         add_launch(w, kernels->pack, o->a.packing + o->b.packing, z, OZAKI_PACK_THREADS, args);
         add_product(w, m, n, z, args);
     }
@@ -363,8 +361,8 @@ smk_code plan_ozaki(const smk_variant *variant, const smk_dtype *dtype, const in
         plan->parameters[2 + i] = (uint32_t)(offsetof(arguments, maps) + i * SMK_TENSOR_MAP_BYTES);
     if (problem->M == 0 || problem->N == 0 || batch.total == 0) return SMK_OK;
     w.blocks = choose_blocks(&w, values);
-    const int packing = smk_variant_param(variant, "packing");
-    w.pack_rows = packing < 0 || values[packing] == 0 ? 16 : 8;
+    const int lead = smk_variant_param(variant, "lead");
+    w.args.ozaki.lead = lead < 0 ? 0 : (int)values[lead];
     if (check_sizes(&w, status)) return status->code;
     plan_shared(&w);
     return add_batches(&w, status);

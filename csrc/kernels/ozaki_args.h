@@ -46,6 +46,7 @@ typedef struct ozaki_args {
     int c_pitch;                  /* bytes */
     int first_k, k;               /* the range of K that is packed and multiplied */
     int batches;                  /* in this launch */
+    int lead;                     /* gemm_ozaki2.cu */
 } ozaki_args;
 
 #undef SMK_POINTER

@@ -20,10 +20,6 @@
 #include "ozaki_args.h"
 #include "ozaki_moduli.cuh"
 
-#ifndef PACKING
-#define PACKING 0
-#endif
-
 /* The exponent of rows with a NaN or an infinity. The last kernel computes their results anew. */
 constexpr int NOT_FINITE = 0x7fffffff;
 
@@ -237,10 +233,10 @@ __device__ __forceinline__ void pack_operand(const double *x, const ozaki_operan
         if (row < rows && k < to.pitch)
             pack_elements<OF_A, true, COUNT>(x, to, row, k, first_k, end);
     } else {
-        constexpr int PACK_ROWS = PACKING ? 8 : 16, COUNT = OZAKI_PACK_K * PACK_ROWS / 32;
+        constexpr int COUNT = OZAKI_PACK_K * OZAKI_PACK_ROWS / 32;
         const int across = to.pitch / OZAKI_PACK_K;
-        const int row = unit / across * PACK_ROWS + lane % PACK_ROWS;
-        const int k = unit % across * OZAKI_PACK_K + lane / PACK_ROWS * COUNT;
+        const int row = unit / across * OZAKI_PACK_ROWS + lane % OZAKI_PACK_ROWS;
+        const int k = unit % across * OZAKI_PACK_K + lane / OZAKI_PACK_ROWS * COUNT;
         if (row < rows) pack_elements<OF_A, false, COUNT>(x, to, row, k, first_k, end);
     }
 }

@@ -66,7 +66,7 @@ __device__ __forceinline__ void add_bytes(int *d, int h, unsigned word) {
     OZAKI_KERNEL(name##_scale, 32 * OZAKI_SCALE_ROWS, 1) {                                         \
         scale_operands(g, o);                                                                      \
     }                                                                                              \
-    OZAKI_KERNEL(name##_pack, OZAKI_PACK_THREADS, PACKING ? 5 : 3) {                               \
+    OZAKI_KERNEL(name##_pack, OZAKI_PACK_THREADS, 3) {                                             \
         pack_operands(g, o);                                                                       \
     }                                                                                              \
     OZAKI_KERNEL(name##_combine, OZAKI_COMBINE_THREADS, 3) {                                       \
