@@ -86,12 +86,6 @@ __device__ __forceinline__ void split(float x, float scale, unsigned short (&par
 /* Whether an operand of N terms of type T is scaled: a single term only if it is narrower. */
 template <typename T, int N> constexpr bool scales = N == 2 || sizeof(T) < sizeof(raw);
 
-#if PACK_BOTH
-typedef operand packed_b;
-#else
-typedef raw packed_b;
-#endif
-
 /* ---- scales ---- */
 
 __device__ __forceinline__ float power_of_two(int e) {
@@ -430,15 +424,19 @@ __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
     const bool of_a = block >= 0 && block < w.a.packing;
     overlap_launches();
     if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
+#if PACK_BOTH
+    pack_operand<operand, PARTS>(source_of(g, w, of_a, of_a ? block : block - w.a.packing), tile);
+#else
     if (of_a) {
         pack_operand<operand, PARTS>(source_of(g, w, true, block), tile);
     } else if (block >= 0) {
-        pack_operand<packed_b, 1>(source_of(g, w, false, block - w.a.packing), tile);
+        pack_operand<raw, 1>(source_of(g, w, false, block - w.a.packing), tile);
     }
 #if SCALED
     else {
         search(source_of(g, w, false, blockIdx.x));
     }
+#endif
 #endif
 }
 
