@@ -12,6 +12,7 @@ from smemkern import _core
 from smemkern._performance.bench import Bench, Line, fit
 from smemkern._render.rows import Rows
 from smemkern._variants import cost_model
+from smemkern._variants.choices import has_aligned_rows
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
@@ -261,7 +262,8 @@ def test_terms_are_counts_of_the_plan(timing):
         *((64, 72, 40), (256, 512, 8192), (3, 4096, 4096), (2048, 5, 8192), (2048,) * 3),
         *((1024, 1024, 4096), (512, 1024, 2048)),  # some in two parts
     ]:
-        terms = terms_of(timing.variant, shape, timing.dtype, **timing.params)
+        aligned = wgmma or has_aligned_rows(shape, timing.dtype)
+        terms = terms_of(timing.variant, shape, timing.dtype, aligned, **timing.params)
         launches = planned(timing.variant, shape, timing.dtype, **timing.params)["launches"]
         split = launches[-1]["args"]["split"]
         scaled = timing.variant in (*PACKED, "ozaki2")

@@ -15,6 +15,7 @@ import pytest
 
 import smemkern
 from checks import assert_gemm, assert_same_bits
+from smemkern._variants.registry import kernel_file
 
 ROWS = [row for row in smemkern.variants("gemm") if "moduli" in row.params]
 EACH = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -218,7 +219,7 @@ def test_no_block_is_too_large(row):
 
 
 def moduli() -> list[int]:
-    text = smemkern._registry.kernel_file(HEADER).read_text()
+    text = kernel_file(HEADER).read_text()
     return [int(p) for p in re.search(r"moduli\[\] = \{([^}]*)\}", text)[1].split(",")]
 
 

@@ -134,3 +134,19 @@ def test_what_does_not_fit(values, message):
     x = np.zeros((8, 8), "f2")
     with pytest.raises(ValueError, match=message):
         smemkern.gemm(x, x, variant="fp16", device="emu", **values)
+
+
+@pytest.mark.parametrize("name", [row.name for row in smemkern.variants("gemm")])
+@pytest.mark.parametrize(
+    ("batch", "shape"), [((0,), (5, 3, 0)), ((3, 0), (1, 1, 8)), ((2,), (0, 4, 4))]
+)
+def test_nothing_to_compute(name, batch, shape):
+    """Empty batches, also without a K, whose number of matrices is a divisor nowhere."""
+    m, n, k = shape
+    [row] = [row for row in smemkern.variants("gemm") if row.name == name]
+    dtype = "float32" if row.dtypes[0] == "bfloat16" else row.dtypes[0]
+    if dtype not in row.dtypes:
+        pytest.importorskip("ml_dtypes")
+        dtype = "bfloat16"
+    a, b = np.zeros((*batch, m, k), dtype), np.zeros((*batch, k, n), dtype)
+    assert smemkern.gemm(a, b, variant=name, device="emu").shape == (*batch, m, n)

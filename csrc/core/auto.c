@@ -31,6 +31,13 @@ static int64_t residues_of(const smk_timing *t) {
     return t->variant->ozaki.pack ? t->values[smk_variant_param(t->variant, "moduli")] : 0;
 }
 
+/* Elements of K per step; wgmma's operands have a type of their own. */
+static int64_t step_of(const smk_timing *t) {
+    const smk_wgmma *kind = &t->variant->wgmma;
+    return STEP_BYTES /
+           (kind->terms ? (int64_t)smk_tensor_type_bytes(kind->operand) : t->dtype->itemsize);
+}
+
 /* How the plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
     double tiles; /* of C, times the batch */
@@ -64,7 +71,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     } else {
         const split_query query =
             split_query_of(t->variant, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
-                           STEP_BYTES / t->dtype->itemsize, q->aligned, q->multiprocessors);
+                           step_of(t), q->aligned, q->multiprocessors);
         c.split = (double)split_choose(&query);
     }
     return c;

@@ -302,7 +302,7 @@ static void loop_over_batch(builder *w, const smk_gemm *p, const smk_geometry *g
     const int64_t rows = ceil_div(p->M, g->output_tile[0]);
     const int64_t z = batch_z_size(w->batch) < MAX_GRID_Z ? batch_z_size(w->batch) : MAX_GRID_Z;
     const int64_t tiles = rows * ceil_div(p->N, g->output_tile[1]) * w->args->gemm.split;
-    if (w->itemsize != 2 || z == 1 || tiles > MAX_GRID_X / z) return;
+    if (w->itemsize != 2 || z <= 1 || tiles > MAX_GRID_X / z) return;
     s->kernels[0].loops_over_batch = true;
     s->batches_offset = offsetof(arguments, wgmma.batches);
 }

@@ -225,6 +225,10 @@ static const struct {
                {"transpose_sector_aligned_copy", sector_aligned},
                {"transpose_sector_aligned_short_wide", sector_aligned},
                {"transpose_sector_aligned_small", sector_aligned},
+               {"transpose_sector_aligned_tile_by2", sector_aligned},
+               {"transpose_sector_aligned_tile_by4", sector_aligned},
+               {"transpose_sector_aligned_tile_by8", sector_aligned},
+               {"transpose_sector_aligned_tile_words", sector_aligned},
                {"transpose_sector_aligned_tall_skinny", sector_aligned}};
 
 const char *fake_kernel_name(size_t index) {

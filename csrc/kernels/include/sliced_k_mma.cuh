@@ -10,6 +10,7 @@
 
 constexpr int BATCH = 8; /* loads of 16-bit pairs in flight, per thread and operand */
 #include "panel_mma.cuh"
+#include "sliced_k_work.cuh"
 
 constexpr int WARP_M = 4 * THREAD_M, WARP_N = 8 * THREAD_N;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8;
@@ -102,6 +103,52 @@ __device__ __forceinline__ void store(OUT *C, long long pitch, const part_sum *s
         store<WIDE>(C, pitch, sums, rows, columns, by);
     } else {
         store<1>(C, pitch, sums, rows, columns, by);
+    }
+}
+
+/* ---- the kernel ---- */
+
+template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
+    extern __shared__ uint4 bytes[];
+    part_sum *shared = reinterpret_cast<part_sum *>(bytes);
+    const block_work block = work_of_block(g);
+    operand_lines A =
+        lines_from<OF_A>(g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, block.row,
+                         g.M, block.first);
+    operand_lines B =
+        lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
+                         block.column, g.N, block.first);
+    const int warp = threadIdx.x / 32, slice = warp / WARPS;
+    const int row = warp % WARPS / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
+    const long long k = block.end - block.first;
+    constexpr int MOST = PANEL_K > CHUNK ? PANEL_K : CHUNK;
+    const int chunks = ((int)min(k, (long long)MOST) + CHUNK - 1) / CHUNK;
+    const unsigned a_panel = shared_address(shared), b_panel = a_panel + chunks * (BLOCK_M * 128);
+    part_sum sum[M_TILES][N_TILES][4] = {};
+    overlap_launches();
+#pragma unroll 1
+    for (long long left = k; left > 0; left -= MOST) {
+        const int here = (int)min(left, (long long)MOST);
+        if (left < k) __syncthreads(); /* all warps have read the panels */
+        copy_panels<OF_A, OF_B, BLOCK_M, BLOCK_N, THREADS>(a_panel, b_panel, A, B, here);
+#pragma unroll 2
+        for (int slab = slice; slab * SLAB < here; slab += SLICES) {
+            multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a_panel, b_panel, row, column, slab);
+        }
+        advance<OF_A>(A, MOST);
+        advance<OF_B>(B, MOST);
+    }
+
+    __syncthreads();
+    put_sums(a_panel + slice * TILE * (int)sizeof(part_sum), sum, row, column);
+    __syncthreads();
+    const long long rows = g.M - block.row, columns = g.N - block.column;
+    if (g.split > 1) {
+        store(part_at(g, block.part, block.row, block.column), g.part_pitch, shared, rows,
+              g.part_pitch - block.column, {1, 0});
+    } else {
+        store(g.C + blockIdx.z * g.batch_c + block.row * g.ldc + block.column, g.ldc, shared, rows,
+              columns, {(part_sum)g.alpha, (part_sum)g.beta});
     }
 }
 

@@ -32,34 +32,10 @@
 #if BY_FFMA(REAL)
 #include "sliced_k_copies.cuh"
 #include "sliced_k_sums.cuh"
+#include "sliced_k_work.cuh"
 #else
 #include "sliced_k_mma.cuh"
 #endif
-#include "split_k.cuh"
-
-/* The work of a block: k = first..end - 1 of the tile of C at (row, column). */
-typedef struct block_work {
-    long long row, column, first, end;
-    int part;
-} block_work;
-
-__device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
-    const unsigned across = (unsigned)((g.N + BLOCK_N - 1) / BLOCK_N);
-    unsigned part = 0, tile = blockIdx.x;
-    long long first = 0, end = g.K;
-    if (g.split > 1) {
-        const unsigned tiles = gridDim.x / (unsigned)g.split;
-        part = tile / tiles;
-        tile -= part * tiles;
-        const int chunks = (int)((g.K + CHUNK - 1) / CHUNK);
-        const part_range range = range_of((int)part, (int)g.split, chunks);
-        first = (long long)range.first * CHUNK;
-        end = min((long long)range.end * CHUNK, g.K);
-    }
-    const unsigned down = tile / across;
-    return {(long long)down * BLOCK_M, (long long)(tile - down * across) * BLOCK_N, first, end,
-            (int)part};
-}
 
 #if BY_FFMA(REAL)
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
@@ -141,50 +117,6 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     }
 }
 
-#else /* by MMA */
-template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
-    extern __shared__ uint4 bytes[];
-    part_sum *shared = reinterpret_cast<part_sum *>(bytes);
-    const block_work block = work_of_block(g);
-    operand_lines A =
-        lines_from<OF_A>(g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, block.row,
-                         g.M, block.first);
-    operand_lines B =
-        lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
-                         block.column, g.N, block.first);
-    const int warp = threadIdx.x / 32, slice = warp / WARPS;
-    const int row = warp % WARPS / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
-    const long long k = block.end - block.first;
-    constexpr int MOST = PANEL_K > CHUNK ? PANEL_K : CHUNK;
-    const int chunks = ((int)min(k, (long long)MOST) + CHUNK - 1) / CHUNK;
-    const unsigned a_panel = shared_address(shared), b_panel = a_panel + chunks * (BLOCK_M * 128);
-    part_sum sum[M_TILES][N_TILES][4] = {};
-    overlap_launches();
-#pragma unroll 1
-    for (long long left = k; left > 0; left -= MOST) {
-        const int here = (int)min(left, (long long)MOST);
-        if (left < k) __syncthreads(); /* all warps have read the panels */
-        copy_panels<OF_A, OF_B, BLOCK_M, BLOCK_N, THREADS>(a_panel, b_panel, A, B, here);
-#pragma unroll 2
-        for (int slab = slice; slab * SLAB < here; slab += SLICES) {
-            multiply_slab<OF_A, OF_B, BLOCK_M, BLOCK_N>(sum, a_panel, b_panel, row, column, slab);
-        }
-        advance<OF_A>(A, MOST);
-        advance<OF_B>(B, MOST);
-    }
-
-    __syncthreads();
-    put_sums(a_panel + slice * TILE * (int)sizeof(part_sum), sum, row, column);
-    __syncthreads();
-    const long long rows = g.M - block.row, columns = g.N - block.column;
-    if (g.split > 1) {
-        store(part_at(g, block.part, block.row, block.column), g.part_pitch, shared, rows,
-              g.part_pitch - block.column, {1, 0});
-    } else {
-        store(g.C + blockIdx.z * g.batch_c + block.row * g.ldc + block.column, g.ldc, shared, rows,
-              columns, {(part_sum)g.alpha, (part_sum)g.beta});
-    }
-}
 #endif
 
 /* Registers per thread at most, and with them the resident blocks per multiprocessor. */

@@ -98,7 +98,6 @@ constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N >
 
 #else /* by MMA */
 #include "small_k_mma.cuh"
-
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ uint4 bytes[];
     const unsigned across = (unsigned)((g.N + BLOCK_N - 1) / BLOCK_N), down = blockIdx.x / across;
