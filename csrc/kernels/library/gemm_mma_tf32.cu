@@ -49,7 +49,6 @@ __device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a, i
 }
 
 __device__ __forceinline__ void check(const gemm_args &, float &, const block_work &, long long,
-                                      long long) {
-}
+                                      long long) {}
 
 MMA_GEMM(gemm_mma_tf32)
