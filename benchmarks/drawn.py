@@ -62,16 +62,19 @@ def log_uniform(rng: random.Random, low: int, high: int) -> int:
     return round(math.exp(rng.uniform(math.log(low), math.log(high))))
 
 
+def half_rounded(rng: random.Random, shape: Iterable[int]) -> tuple[int, ...]:
+    """The shape; half of the time rounded to multiples of 16."""
+    return tuple(max(16, round(n / 16) * 16) for n in shape) if rng.random() < 0.5 else tuple(shape)
+
+
 def draw(rng: random.Random, batched: bool = False) -> tuple[int, Shape, str]:
     """(batch, (M, N, K), layout)"""
     while True:
         batch = log_uniform(rng, 2, 500) if batched else 1
-        shape = tuple(log_uniform(rng, 2, 1024 if batched else LIMIT) for _ in range(3))
-        if rng.random() < 0.5:
-            shape = tuple(max(16, round(n / 16) * 16) for n in shape)
-        m, n, k = shape
+        most = 1024 if batched else LIMIT
+        m, n, k = half_rounded(rng, [log_uniform(rng, 2, most) for _ in range(3)])
         if batch * max(m * k, k * n, m * n) <= MOST_ELEMENTS:
-            return batch, shape, rng.choice(LAYOUTS)
+            return batch, (m, n, k), rng.choice(LAYOUTS)
 
 
 def medians(torch: Any, work: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
@@ -131,9 +134,7 @@ def transpose(torch: Any, rng: random.Random, seconds: float) -> Record:
 
     bits = rng.choice(BITS)
     while True:
-        shape = (log_uniform(rng, 2, 4 * LIMIT), log_uniform(rng, 2, 4 * LIMIT))
-        if rng.random() < 0.5:
-            shape = tuple(max(16, round(n / 16) * 16) for n in shape)  # type: ignore[assignment]
+        shape = half_rounded(rng, [log_uniform(rng, 2, 4 * LIMIT) for _ in range(2)])
         if math.prod(shape) <= MOST_ELEMENTS:
             break
     x = torch.randint(0, 99, shape, device="cuda").to(getattr(torch, bits))
