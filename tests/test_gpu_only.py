@@ -120,7 +120,7 @@ def on_gpu_alone(items: Iterable[pytest.Item]) -> set[str]:
     for item in items:
         parameters = getattr(item, "callspec", None)
         same = sorted(
-            (name, repr(value))
+            (name, id(value))  # some of these objects are megabytes of text
             for name, value in (parameters.params.items() if parameters else ())
             if name != "device"
         )
