@@ -43,6 +43,9 @@ OF_VARIANTS = [
     ),
 ]
 
+# Rows whose accesses NVRTC joins otherwise than nvcc, which compiled what was measured.
+OF_NVCC = ("skinny", "skinny_mma", "mma_fp16", "mma_bf16")
+
 
 def not_measured(what: str, only: str) -> str:
     """The message for an operation, a variant or a kernel that the record lacks."""
