@@ -25,6 +25,13 @@ SETS = [
     for params in parameter_sets(row)[1:]
 ]
 EITHER = pytest.mark.parametrize("shape", SHAPES, ids=["whole", "odd"])
+IN_TURN = pytest.mark.parametrize(
+    ("of_a", "of_b", "shape"),
+    [
+        pytest.param(*order.values, SHAPES[n % 2], id=f"{order.id}-{('whole', 'odd')[n % 2]}")
+        for n, order in enumerate(ORDERS)
+    ],
+)
 
 
 def lying(x, order):
@@ -49,8 +56,7 @@ def test_a_kernel_for_each(row, dtype, of_a, of_b):
 
 
 @pytest.mark.parametrize("small", [False, True], ids=["default", "small"])
-@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
-@EITHER
+@IN_TURN
 @pytest.mark.parametrize(("row", "dtype"), CASES)
 def test_batch_alpha_and_beta(row, dtype, shape, of_a, of_b, small, device, rng):
     m, n, k = shape
@@ -96,8 +102,7 @@ def test_no_hazards_and_no_conflicts_in_reading(row, dtype, shape, of_a, of_b, r
     assert [r for r in reads if r[4] != r.ideal] == []
 
 
-@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
-@EITHER
+@IN_TURN
 @pytest.mark.parametrize(("row", "dtype", "params"), SETS)
 def test_other_tiles(row, dtype, params, shape, of_a, of_b, rng):
     m, n, k = shape

@@ -63,8 +63,13 @@ def test_random_problems(variant, values, aligned, device, rng):
         assert_gemm(out, a, b, alpha=alpha, beta=beta, c=c if beta else None, row=row)
 
 
-@pytest.mark.parametrize("split", [1, 2])
-@pytest.mark.parametrize(("variant", "values"), [p for p in SETS if p.values[0] == "fp16"])
+@pytest.mark.parametrize(
+    ("variant", "values", "split"),
+    [
+        pytest.param(*of_fp16.values, 1 + n % 2, id=f"{of_fp16.id}-{1 + n % 2}")
+        for n, of_fp16 in enumerate(p for p in SETS if p.values[0] == "fp16")
+    ],
+)
 def test_several_tiles_per_block(variant, values, split, rng):
     """Matrices of 2 x 3 tiles, the last column narrow, and more of them than blocks. No hazards,
     and the bits of each matrix alone."""
