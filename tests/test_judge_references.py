@@ -5,7 +5,7 @@ import pytest
 
 import smemkern
 from judged import RELU, RIGHT, judged, kernel
-from smemkern._judge.judge import Tolerance
+from smemkern._judge.tolerance import Tolerance
 
 # ---- the reference
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from .._judge.inputs import VALUES
-from .._judge.judge import CLEAN, Judgement, Problem, judge
+from .._judge.judge import Judgement, judge
+from .._judge.judgement import CLEAN, Problem
 from .._reports import findings, formats
 from . import calls, common, compiling, results
 from .common import Answer

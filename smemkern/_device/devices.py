@@ -22,6 +22,12 @@ class Device(NamedTuple):
     shared_bytes: int | None  # the maximum per block, after opting in
 
     @property
+    def sm(self) -> int:
+        """The compute capability as in "sm_90"; 0 without one."""
+        major, minor = self.compute_capability or (0, 0)
+        return 10 * major + minor
+
+    @property
     def _facts(self) -> str:
         facts = [self.description]
         if self.compute_capability:

@@ -364,7 +364,6 @@ def _predict(
     timings: Sequence[Timing], line: Line, on: Device
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, microseconds, terms) of each timing whose variant runs there, at any accuracy."""
-    major, minor = on.compute_capability or (0, 0)
     m, n, k = line.shape
     return [
         found
@@ -375,7 +374,7 @@ def _predict(
             line.dtype,
             ACCURACIES[-1],
             (m, n, k, line.batch),
-            10 * major + minor,
+            on.sm,
             on.multiprocessors or 1,
             line.layout,
             aligned,

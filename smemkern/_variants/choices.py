@@ -100,8 +100,7 @@ def choices(
     gpus = [d for d in devices() if d.compute_capability]
     name, sm, multiprocessors = H200
     if gpus:
-        major, minor = gpus[0].compute_capability or (0, 0)
-        name, sm = gpus[0].description, 10 * major + minor
+        name, sm = gpus[0].description, gpus[0].sm
         multiprocessors = gpus[0].multiprocessors or multiprocessors
     if accuracy not in ACCURACIES:
         known = ", ".join(map(repr, ACCURACIES))

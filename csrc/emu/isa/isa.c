@@ -32,8 +32,8 @@ static void free_copies(block *b) {
         alu_opcodes##cpu, memory_opcodes##cpu, matrix_opcodes##cpu, address_opcodes,               \
         atomic_opcodes, barrier_opcodes, cache_policy_opcodes, call_opcodes, control_opcodes,      \
         copy_opcodes,                                                                              \
-        ldmatrix_opcodes, mbarrier_opcodes, store_async_opcodes, surface_opcodes, sync_opcodes,    \
-        texture_opcodes, NULL};                                                                    \
+        ldmatrix_opcodes, mbarrier_opcodes, register_opcodes, store_async_opcodes,                 \
+        surface_opcodes, sync_opcodes, texture_opcodes, NULL};                                     \
     static const instruction_set set##cpu = {                                                      \
         .opcodes = opcodes##cpu,                                                                   \
         .allocate_copies = allocate_copies,                                                        \

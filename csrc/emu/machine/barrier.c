@@ -53,7 +53,7 @@ static void release_barrier(block *b, uint32_t number) {
         warp *w = &b->warps[k];
         for (warp_split *s = w->waiting, *next; s; s = next) {
             next = s->link;
-            if (!s->at_barrier || s->waits_for != number) continue;
+            if (s->wait != WAIT_BARRIER || s->waits_for != number) continue;
             if (number == CLUSTER_BARRIER) observe_sync(w, s->next, EMU_CLUSTER_WAIT, s->active);
             write_reduction(bar, s->frame->slots, s->next, s->active);
             split_resume(w, s, s->next + 1);
@@ -105,7 +105,7 @@ static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t thre
         complete_barrier(b, number);
         return i + 1;
     }
-    return i->flags & ARRIVE_ONLY ? i + 1 : split_wait(w, i, true, number);
+    return i->flags & ARRIVE_ONLY ? i + 1 : split_wait(w, i, WAIT_BARRIER, number);
 }
 
 static const insn *exec_barrier(warp *w, const insn *i) {
@@ -133,7 +133,7 @@ static const insn *exec_cluster_arrive(warp *w, const insn *i) {
 /* A lane whose arrival is not in the current phase arrived in an earlier one, which is complete. */
 static const insn *exec_cluster_wait(warp *w, const insn *i) {
     const uint32_t arrived = w->block->barriers[CLUSTER_BARRIER].arrived[w->index];
-    if (arrived & w->active) return split_wait(w, i, true, CLUSTER_BARRIER);
+    if (arrived & w->active) return split_wait(w, i, WAIT_BARRIER, CLUSTER_BARRIER);
     observe_sync(w, i, EMU_CLUSTER_WAIT, w->active);
     return i + 1;
 }

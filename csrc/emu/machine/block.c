@@ -108,6 +108,7 @@ bool block_begin(block *b, uint64_t linear) {
     b->live_warps = l->n_warps;
     memset(b->barriers, 0, sizeof b->barriers);
     b->used_barriers = 0;
+    b->free_registers = 0;
     b->ended = false;
     b->time = 0;
     for (uint64_t at = 0; at + 1 < l->shared_region_bytes; at += sizeof(uint16_t))
@@ -122,6 +123,7 @@ bool block_begin(block *b, uint64_t linear) {
         w->clock = w->slice_start = 0;
         w->polling_slices = 0;
         w->failed_wait.at = NULL;
+        w->registers = l->registers;
         frame_fill(w, b->frames[k], FILL_BLOCK);
         w->split = NULL;
         w->ready = split_root(w, w->alive, b->frames[k]);

@@ -46,6 +46,7 @@ typedef struct block {
     barrier barriers[N_BARRIERS];
     uint32_t used_barriers; /* those with arrivals, as bits */
     uint32_t live_warps;
+    uint32_t free_registers; /* of its pool, per thread of one warp (registers.c) */
     uint64_t time;           /* of %clock and %globaltimer, up to the end of the last slice */
     guarded_arena registers; /* of all frames */
     frame **frames;          /* the entry's frame of each warp */
@@ -79,8 +80,9 @@ bool block_charge(block *b, uint64_t bytes);
 void block_uncharge(block *b, uint64_t bytes);
 
 /* Lanes of w have exited: completes the barriers and collectives that waited only for them
- * (barrier.c, collective.c). */
+ * (barrier.c, collective.c), and gives their registers back (registers.c). */
 void barrier_lanes_left(warp *w);
 void collective_lanes_left(warp *w);
+void registers_lanes_left(warp *w);
 
 #endif

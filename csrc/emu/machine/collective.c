@@ -74,7 +74,7 @@ static void run_gathered(warp *w, const insn *i, uint32_t lanes) {
 }
 
 static bool same_operation(const warp_split *s, const insn *i) {
-    return !s->at_barrier && s->next->body == i->body && s->next->flags == i->flags;
+    return s->wait == WAIT_LANES && s->next->body == i->body && s->next->flags == i->flags;
 }
 
 /* Lanes of splits that wait at i's operation and whose members all wait there as well: the fixed
@@ -111,12 +111,12 @@ const insn *exec_collective(warp *w, const insn *i) {
         i->body(w, i);
         return i + 1;
     }
-    const insn *next = split_wait(w, i, false, members);
+    const insn *next = split_wait(w, i, WAIT_LANES, members);
     run_if_complete(w, i);
     return next ? next : split_switch(w);
 }
 
 void collective_lanes_left(warp *w) {
     for (const warp_split *s = w->waiting; s;)
-        s = !s->at_barrier && run_if_complete(w, s->next) ? w->waiting : s->link;
+        s = s->wait == WAIT_LANES && run_if_complete(w, s->next) ? w->waiting : s->link;
 }

@@ -208,7 +208,6 @@ opcode_table control_opcodes = {
     [PTX_OP_trap] = select_trap,
     [PTX_OP_brkpt] = select_nop,
     [PTX_OP_pmevent] = select_nop,
-    [PTX_OP_setmaxnreg] = select_nop,
     [PTX_OP_griddepcontrol] = select_griddepcontrol,
     [PTX_OP_prefetch] = select_nop,
     [PTX_OP_prefetchu] = select_nop,

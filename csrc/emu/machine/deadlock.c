@@ -51,17 +51,24 @@ static void name_missing_blocks(const block *b, char *out, size_t size) {
     }
 }
 
+static bool at_cluster_barrier(const warp_split *s) {
+    return s->wait == WAIT_BARRIER && s->waits_for == CLUSTER_BARRIER;
+}
+
 static void add_wait(text *t, const warp *w, const warp_split *s) {
     char what[256], blocks[160];
     const int lanes = __builtin_popcount(s->active);
-    const bool at_cluster = s->at_barrier && s->waits_for == CLUSTER_BARRIER;
-    if (at_cluster && w->block->launch->cluster_blocks > 1) {
+    if (s->wait == WAIT_REGISTERS) {
+        snprintf(what, sizeof what,
+                 "waits for %u registers per thread; it has %u, and %u are free for one warp",
+                 s->waits_for, w->registers, w->block->free_registers);
+    } else if (at_cluster_barrier(s) && w->block->launch->cluster_blocks > 1) {
         name_missing_blocks(w->block, blocks, sizeof blocks);
         snprintf(what, sizeof what,
                  "%d lanes wait at the cluster's barrier for threads of block %s", lanes, blocks);
     } else
         snprintf(what, sizeof what, "%d lanes wait for %s", lanes,
-                 s->at_barrier ? "the block's other threads" : "other lanes");
+                 s->wait == WAIT_BARRIER ? "the block's other threads" : "other lanes");
     add_thread(t, w, (uint32_t)first_lane(s->active), s->next, what);
 }
 
@@ -80,13 +87,36 @@ static void set_fault(emu_fault *fault, const warp *w, const insn *i, int lane) 
     fault->thread = w->index * LANES + (uint32_t)lane;
 }
 
+/* What the first wait needs in order to end. */
+static void explain(text *t, const warp *w, const warp_split *s) {
+    const launch *l = w->block->launch;
+    if (s->wait == WAIT_REGISTERS)
+        add(t,
+            " setmaxnreg.inc waits until other warps have given registers back. The block was "
+            "launched with %u registers for each of its %u threads (.maxnreg, or .maxntid and "
+            ".minnctapersm); its warps cannot have more together.",
+            l->registers, l->n_warps * LANES);
+    else
+        add(t,
+            " A barrier needs all threads of the %s, or all lanes it names, to arrive; "
+            "look for one inside a divergent branch.",
+            at_cluster_barrier(s) ? "cluster" : "block");
+}
+
+/* Waits for registers come first: they are often why others wait. */
+static void add_register_waits(text *t, const warp *w, emu_fault *fault) {
+    for (const warp_split *s = w->waiting; s; s = s->link) {
+        if (s->wait != WAIT_REGISTERS) continue;
+        if (!fault->ptx) explain(t, w, s);
+        set_fault(fault, w, s->next, first_lane(s->active));
+        if (t->n + ROOM < sizeof t->bytes) add_wait(t, w, s);
+    }
+}
+
 static void add_warp(text *t, const warp *w, emu_fault *fault) {
     for (const warp_split *s = w->waiting; s; s = s->link) {
-        if (!fault->ptx)
-            add(t,
-                " A barrier needs all threads of the %s, or all lanes it names, to arrive; "
-                "look for one inside a divergent branch.",
-                s->at_barrier && s->waits_for == CLUSTER_BARRIER ? "cluster" : "block");
+        if (s->wait == WAIT_REGISTERS) continue;
+        if (!fault->ptx) explain(t, w, s);
         set_fault(fault, w, s->next, first_lane(s->active));
         if (t->n + ROOM < sizeof t->bytes) add_wait(t, w, s);
     }
@@ -106,8 +136,9 @@ void fail_deadlock(const block_group *g) {
     add(&t, "deadlock: kernel %s, %sblock (%u, %u, %u): no thread can go on.",
         l->program->function->name, g->n_blocks > 1 ? "the cluster of " : "", first->index[0],
         first->index[1], first->index[2]);
-    for (uint32_t k = 0; k < g->n_blocks; k++)
-        for (uint32_t n = 0; !g->blocks[k]->ended && n < l->n_warps; n++)
-            add_warp(&t, &g->blocks[k]->warps[n], &fault);
+    for (int registers = 1; registers >= 0; registers--)
+        for (uint32_t k = 0; k < g->n_blocks; k++)
+            for (uint32_t n = 0; !g->blocks[k]->ended && n < l->n_warps; n++)
+                (registers ? add_register_waits : add_warp)(&t, &g->blocks[k]->warps[n], &fault);
     launch_fail_at(g->launch, SMK_LAUNCH, &fault);
 }

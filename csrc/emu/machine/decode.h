@@ -19,7 +19,7 @@ typedef exec_fn (*select_fn)(decoder *dc, const ptx_instruction *p, insn *out);
 /* By opcode; NULL: not in this file. */
 typedef const select_fn opcode_table[PTX_N_OPCODES];
 
-extern opcode_table barrier_opcodes, call_opcodes, control_opcodes;
+extern opcode_table barrier_opcodes, call_opcodes, control_opcodes, register_opcodes;
 
 /* ---- modifiers ---- */
 

@@ -458,6 +458,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     code = set_cluster(&l, shape, status);
     if (code) goto out;
     l.n_warps = (l.block[0] * l.block[1] * l.block[2] + LANES - 1) / LANES;
+    l.registers = launch_registers(program->module->ptx, f);
     if (l.cooperative) code = check_cooperative(&l, job, status);
     if (code) goto out;
     if (!set_blocks(&l, job, shape)) {

@@ -41,6 +41,7 @@ typedef struct launch {
     uint64_t *clusters;         /* the clusters to run, if they have several blocks; NULL: all */
     uint64_t first_block;       /* this launch's first block in that numbering */
     uint32_t n_warps;           /* per block */
+    uint32_t registers;         /* per thread; 0: not known (registers.c) */
     bool overlaps; /* programmatic dependent launch: may start before the previous launch ends */
     bool followed; /* likewise, the next launch may start before this one ends */
     uint64_t dynamic_shared_at, dynamic_shared_bytes, shared_bytes;
@@ -70,6 +71,8 @@ typedef struct launch {
 smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *program,
                     region *regions, uint32_t n_regions, const emu_observer *observer,
                     smk_status *status);
+/* Registers per thread of a launch, as setmaxnreg counts them; 0: not known (registers.c). */
+uint32_t launch_registers(const ptx_module *module, const ptx_function *kernel);
 /* A poller for long work within the launch, on the calling host thread. */
 interrupt_poller launch_poller(const launch *l);
 /* Stops the launch. Only the first failure is kept. */

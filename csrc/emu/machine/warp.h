@@ -17,6 +17,7 @@ struct warp {
     lanes_u32 carry;                    /* CC.CF of add.cc, addc, ...: 0 or 1 per lane */
     struct warp_split *ready, *waiting; /* lists of leaves */
     uint32_t alive;                     /* lanes that have not exited */
+    uint32_t registers;                 /* per thread; 0: not known (registers.c) */
     uint32_t polling_slices;            /* consecutive slices that polled memory */
     bool polled;                        /* the current slice polled memory */
     bool yielded;                       /* the last slice ended in split_yield */

@@ -161,16 +161,17 @@ const insn *split_leave(warp *w, const insn *i, uint32_t lanes, bool exited) {
         w->block->last_exit_thread = w->index * LANES + (uint32_t)__builtin_ctz(lanes);
         barrier_lanes_left(w);
         collective_lanes_left(w);
+        registers_lanes_left(w);
     }
     if (!s->active) return split_end(w);
     warp_set_active(w, s->active);
     return i + 1;
 }
 
-const insn *split_wait(warp *w, const insn *i, bool at_barrier, uint32_t waits_for) {
+const insn *split_wait(warp *w, const insn *i, wait_kind wait, uint32_t waits_for) {
     warp_split *s = w->split;
     s->next = i;
-    s->at_barrier = at_barrier;
+    s->wait = wait;
     s->waits_for = waits_for;
     append(&w->waiting, s);
     return split_switch(w);

@@ -14,6 +14,9 @@
 #include "register_file.h"
 #include "warp.h"
 
+/* For lanes of its warp, at a barrier of its block or cluster, or for registers (setmaxnreg). */
+typedef enum wait_kind { WAIT_LANES, WAIT_BARRIER, WAIT_REGISTERS } wait_kind;
+
 typedef struct warp_split {
     uint32_t active;
     uint32_t children; /* > 0: an inner node, which resumes at next when they have ended */
@@ -22,8 +25,8 @@ typedef struct warp_split {
     struct warp_split *parent;
     struct frame *frame;
     bool call;               /* the first split of a call, which owns the frame */
-    bool at_barrier;         /* waits at a block barrier, else for lanes of its warp */
-    uint32_t waits_for;      /* the barrier's number, or those lanes */
+    wait_kind wait;          /* of a leaf in warp.waiting: what it waits for ... */
+    uint32_t waits_for;      /* ... the lanes, or the barrier's number */
     struct warp_split *link; /* next in warp.ready, warp.waiting or block.free_splits */
 } warp_split;
 
@@ -40,9 +43,8 @@ const insn *split_end(warp *w);
 /* Removes lanes that return at i from a function or, if `exited`, from the kernel. The split's
  * other lanes continue at the next instruction. */
 const insn *split_leave(warp *w, const insn *i, uint32_t lanes, bool exited);
-/* The running split waits at i: members at_barrier and waits_for of warp_split. Another one
- * runs. */
-const insn *split_wait(warp *w, const insn *i, bool at_barrier, uint32_t waits_for);
+/* The running split waits at i: members wait and waits_for of warp_split. Another one runs. */
+const insn *split_wait(warp *w, const insn *i, wait_kind wait, uint32_t waits_for);
 /* A waiting split becomes ready, at `next`. */
 void split_resume(warp *w, warp_split *s, const insn *next);
 /* Switches to the next ready leaf; NULL: none is ready. */

@@ -113,6 +113,8 @@ static bool header_directives(parser *p, ptx_function *f) {
                             : parser_at_dot(p, "reqntid")           ? f->required_threads
                             : parser_at_dot(p, "reqnctapercluster") ? f->cluster
                             : parser_at_dot(p, "maxclusterrank")    ? f->max_cluster_rank
+                            : parser_at_dot(p, "maxnreg")           ? f->max_registers
+                            : parser_at_dot(p, "minnctapersm")      ? f->min_blocks
                                                                     : NULL;
         f->explicit_cluster |= parser_at_dot(p, "explicitcluster");
         f->blocks_are_clusters |= parser_at_dot(p, "blocksareclusters");

@@ -238,6 +238,7 @@ typedef struct ptx_function {
     uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0: not specified */
     uint32_t cluster[3];                          /* .reqnctapercluster; 0: not specified */
     uint32_t max_cluster_rank[3];                 /* [0]: .maxclusterrank; 0: not specified */
+    uint32_t max_registers[3], min_blocks[3];     /* [0]: .maxnreg, .minnctapersm; likewise */
     bool explicit_cluster;                        /* .explicitcluster */
     bool blocks_are_clusters;                     /* .blocksareclusters: the grid counts clusters */
 } ptx_function;

@@ -201,22 +201,29 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
         asm volatile("" : "+f"(d[i])::"memory");
     }
 }
+template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGISTERS]) {
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++) {
+        asm volatile("" : "+r"(d[i])::"memory");
+    }
+}
 
 /* d (+)= A * B for a 64 x N tile, 32 bytes of K; `add` = 0: d is not read. One wgmma() per N below,
  * selected by d's size; A in shared memory or in registers. If A is in shared memory, the kernel
  * defines WGMMA_INPUT "f16" or "bf16", WGMMA_K "16", and WGMMA_MAJORS(A, B). If A is in registers,
  * it defines WGMMA_A_IN_REGISTERS and passes float() for tf32, an unsigned short for fp16; B is
- * K-major.
+ * K-major. WGMMA_BYTES: both are int8 in shared memory, K-major, and sums are int32.
  * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1}
- * in d[4 j + 2 h + {0, 1}]. */
-#define WGMMA_FROM_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define WGMMA_FROM_16(d, i)                                                                        \
-    WGMMA_FROM_4(d, i), WGMMA_FROM_4(d, i + 4), WGMMA_FROM_4(d, i + 8), WGMMA_FROM_4(d, i + 12)
-#define WGMMA_FROM_32(d, i) WGMMA_FROM_16(d, i), WGMMA_FROM_16(d, i + 16)
-#define WGMMA_OUT_32(d)     WGMMA_FROM_32(d, 0)
-#define WGMMA_OUT_64(d)     WGMMA_FROM_32(d, 0), WGMMA_FROM_32(d, 32)
-#define WGMMA_OUT_96(d)     WGMMA_OUT_64(d), WGMMA_FROM_32(d, 64)
-#define WGMMA_OUT_128(d)    WGMMA_OUT_96(d), WGMMA_FROM_32(d, 96)
+ * in d[4 j + 2 h + {0, 1}]. C: the registers' constraint. */
+#define WGMMA_FROM_4(C, d, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3])
+#define WGMMA_FROM_16(C, d, i)                                                                     \
+    WGMMA_FROM_4(C, d, i), WGMMA_FROM_4(C, d, i + 4), WGMMA_FROM_4(C, d, i + 8),                   \
+        WGMMA_FROM_4(C, d, i + 12)
+#define WGMMA_FROM_32(C, d, i) WGMMA_FROM_16(C, d, i), WGMMA_FROM_16(C, d, i + 16)
+#define WGMMA_OUT_32(C, d)     WGMMA_FROM_32(C, d, 0)
+#define WGMMA_OUT_64(C, d)     WGMMA_FROM_32(C, d, 0), WGMMA_FROM_32(C, d, 32)
+#define WGMMA_OUT_96(C, d)     WGMMA_OUT_64(C, d), WGMMA_FROM_32(C, d, 64)
+#define WGMMA_OUT_128(C, d)    WGMMA_OUT_96(C, d), WGMMA_FROM_32(C, d, 96)
 #define WGMMA_LIST_32                                                                              \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"   \
     "%25,%26,%27,%28,%29,%30,%31"
@@ -244,7 +251,7 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
                      "." WGMMA_INPUT " {" WGMMA_LIST_##REGISTERS                                   \
                      "}, " A ", " B ", add, 1, 1" WGMMA_MAJORS(MAJOR_A, MAJOR_B) ";\n"             \
                                                                                  "}"               \
-                     : WGMMA_OUT_##REGISTERS(d)                                                    \
+                     : WGMMA_OUT_##REGISTERS("+f", d)                                              \
                      : "l"(a), "l"(b), "r"(add), "n"(A_ACROSS), "n"(B_ACROSS));                    \
     }
 
@@ -260,7 +267,7 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
                      " {" WGMMA_LIST_##REGISTERS "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B         \
                                                  ", add, 1, 1" MAJOR ";\n"                         \
                                                  "}"                                               \
-                     : WGMMA_OUT_##REGISTERS(d)                                                    \
+                     : WGMMA_OUT_##REGISTERS("+f", d)                                              \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));              \
     }
 
@@ -278,6 +285,20 @@ WGMMA_DEFINE_A_IN_REGISTERS(float, "tf32", "8", "", "256", 128, "%128", "%129", 
                             "%132", "%133")
 WGMMA_DEFINE_A_IN_REGISTERS(unsigned short, "f16", "16", ", 0", "128", 64, "%64", "%65", "%66",
                             "%67", "%68", "%69")
+#endif
+
+#ifdef WGMMA_BYTES
+__device__ __forceinline__ void wgmma(int (&d)[128], unsigned long long a, unsigned long long b,
+                                      int add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %130, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 {" WGMMA_LIST_128
+                 "}, %128, %129, add;\n"
+                 "}"
+                 : WGMMA_OUT_128("+r", d)
+                 : "l"(a), "l"(b), "r"(add));
+}
 #endif
 
 #endif

@@ -83,19 +83,9 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int c
 /* The sum over all of K, for a warpgroup's 64 rows of a tile. */
 template <int A_ACROSS, int B_ACROSS, int COUNT>
 __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int consumer, int steps) {
-    int before = 0;
-#pragma unroll
-    for (int i = 0; i < COUNT; i++)
-        sum[i] = 0;
-    for (int step = 0; step < steps; step++, next(r)) {
-        multiply<A_ACROSS, B_ACROSS>(sum, r, consumer, step > 0);
-        wgmma_wait<1>();
-        if (step > 0) release(r, before);
-        before = r.at;
-    }
-    wgmma_wait<0>();
-    wgmma_pin(sum);
-    if (steps > 0) release(r, before);
+    const int last = sum_stages(
+        sum, r, steps, [&](int add) { multiply<A_ACROSS, B_ACROSS>(sum, r, consumer, add); });
+    if (steps > 0) release(r, last);
 }
 
 /* Writes a warp's 16 of 64 rows of 128 bytes. */

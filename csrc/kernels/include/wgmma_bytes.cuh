@@ -8,76 +8,18 @@
 #include "overlap.cuh"
 
 constexpr int BLOCK_M = 128, BLOCK_N = 256, CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
+#define WGMMA_BYTES
 #include "ozaki_tiles.cuh"
+#include "wgmma_ring.cuh"
 
 constexpr int A_TILE = BLOCK_M * OZAKI_STEP, STAGE = A_TILE + BLOCK_N * OZAKI_STEP;
 constexpr int REGISTERS = BLOCK_N / 2, BOX = 64 * 128;
+/* Of 168 per thread of the block. */
 constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 40;
-
-/* ---- wgmma of bytes, K-major; its registers are as in hopper.cuh ---- */
-
-#define FROM_4(d, i)  "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3])
-#define FROM_16(d, i) FROM_4(d, i), FROM_4(d, i + 4), FROM_4(d, i + 8), FROM_4(d, i + 12)
-#define FROM_64(d, i) FROM_16(d, i), FROM_16(d, i + 16), FROM_16(d, i + 32), FROM_16(d, i + 48)
-
-__device__ __forceinline__ void multiply_bytes(int (&d)[REGISTERS], unsigned long long a,
-                                               unsigned long long b, int add) {
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.ne.b32 add, %130, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 {" WGMMA_LIST_128
-                 "}, %128, %129, add;\n"
-                 "}"
-                 : FROM_64(d, 0), FROM_64(d, 64)
-                 : "l"(a), "l"(b), "r"(add));
-}
-
-__device__ __forceinline__ void pin(int (&d)[REGISTERS]) {
-#pragma unroll
-    for (int i = 0; i < REGISTERS; i++)
-        asm volatile("" : "+r"(d[i])::"memory");
-}
-
-/* ---- the ring ---- */
-
-typedef struct ring {
-    unsigned stages, out, full, empty; /* addresses: the tiles, C's boxes, the tiles' barriers */
-    int at;
-    unsigned parity;
-} ring;
 
 __device__ __forceinline__ ring ring_init() {
     extern __shared__ unsigned char shared[];
-    ring r;
-    r.stages = (shared_address(shared) + 1023) & ~1023u;
-    r.out = r.stages + STAGES * STAGE;
-    r.full = r.out + CONSUMERS * 2 * BOX;
-    r.empty = r.full + 8 * STAGES;
-    r.at = 0;
-    r.parity = 0;
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; s++) {
-            barrier_init(r.full + 8 * s, 1);
-            barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
-        }
-        barrier_init_done();
-    }
-    __syncthreads();
-    return r;
-}
-
-__device__ __forceinline__ void next(ring &r) {
-    r.at++;
-    if (r.at == STAGES) {
-        r.at = 0;
-        r.parity ^= 1;
-    }
-}
-
-/* This warp is done with a stage. */
-__device__ __forceinline__ void release(const ring &r, int stage) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
+    return ring_at((shared_address(shared) + 1023) & ~1023u, STAGE, CONSUMERS * 2 * BOX);
 }
 
 __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map,
@@ -98,33 +40,22 @@ __device__ __forceinline__ void multiply(int (&d)[REGISTERS], const ring &r, int
     const unsigned b = r.stages + r.at * STAGE + A_TILE;
     const unsigned long long a_tile = wgmma_descriptor(a, 0, 1024);
     const unsigned long long b_tile = wgmma_descriptor(b, 0, 1024);
-    pin(d);
+    wgmma_pin(d);
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < OZAKI_STEP / 32; k++) {
-        multiply_bytes(d, a_tile + 2 * k, b_tile + 2 * k, add);
+        wgmma(d, a_tile + 2 * k, b_tile + 2 * k, add);
         add = 1;
     }
     wgmma_commit();
-    pin(d);
+    wgmma_pin(d);
 }
 
 /* The sum over a warpgroup's 64 rows of a tile. */
 __device__ __forceinline__ void accumulate(int (&sum)[REGISTERS], ring &r, int consumer,
                                            int steps) {
-    int before = 0;
-#pragma unroll
-    for (int i = 0; i < REGISTERS; i++)
-        sum[i] = 0;
-    for (int step = 0; step < steps; step++, next(r)) {
-        multiply(sum, r, consumer, step > 0);
-        wgmma_wait<1>();
-        if (step > 0) release(r, before);
-        before = r.at;
-    }
-    wgmma_wait<0>();
-    pin(sum);
-    release(r, before);
+    const int last = sum_stages(sum, r, steps, [&](int add) { multiply(sum, r, consumer, add); });
+    release(r, last);
 }
 
 /* Adds the residues of the ranges of K before. */
@@ -161,11 +92,10 @@ __device__ __forceinline__ void store(const tensor_map *c_map, const int (&sum)[
 #pragma unroll
         for (int j = 0; j < 8; j += 2) {
             const int *d = sum + 64 * box + 8 * j;
-            shared_store_matrices(buffer + row * 128 + ((j + lane / 16) ^ row % 8) * 16,
-                                  four_bytes(d, 0, multiplier, modulus),
-                                  four_bytes(d, 1, multiplier, modulus),
-                                  four_bytes(d + 8, 0, multiplier, modulus),
-                                  four_bytes(d + 8, 1, multiplier, modulus));
+            shared_store_matrices(
+                box_piece(buffer, row, j + lane / 16), four_bytes(d, 0, multiplier, modulus),
+                four_bytes(d, 1, multiplier, modulus), four_bytes(d + 8, 0, multiplier, modulus),
+                four_bytes(d + 8, 1, multiplier, modulus));
         }
     }
     fence_async_proxy();

@@ -141,19 +141,8 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, i
 template <typename T, int B_ACROSS>
 __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &,
                                            int consumer, int steps) {
-    int before = 0;
-#pragma unroll
-    for (int i = 0; i < REGISTERS; i++)
-        sum[i] = 0;
-    for (int step = 0; step < steps; step++, next(r)) {
-        multiply(sum, r, consumer, step > 0);
-        wgmma_wait<1>();
-        if (step > 0) release(r, before);
-        before = r.at;
-    }
-    wgmma_wait<0>();
-    wgmma_pin(sum);
-    if (steps > 0) release(r, before);
+    const int last = sum_stages(sum, r, steps, [&](int add) { multiply(sum, r, consumer, add); });
+    if (steps > 0) release(r, last);
 }
 #else
 /* Waits for the next stage and loads the thread's share of B from it. */

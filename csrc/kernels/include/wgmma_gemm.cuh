@@ -9,6 +9,7 @@
  * tile, and a tile's last boxes are stored while the next is multiplied. There are as many blocks
  * as share the tiles evenly. With few tiles K is split (split_k.cuh); parts are taken like tiles.
  *
+ *   wgmma_ring.cuh    the ring
  *   wgmma_16bit.cuh   16-bit operands, both read from shared memory
  *   wgmma_fp32.cuh    32-bit operands, converted to tf32 or fp16 on the way; B through registers
  *   wgmma_pack.cuh    packs operands that TMA cannot read in place, or that are split into terms
@@ -24,6 +25,7 @@
 #ifndef CONSUMERS
 #define CONSUMERS 2 /* warpgroups that multiply */
 #endif
+#include "wgmma_ring.cuh"
 constexpr int THREADS = 128 * (CONSUMERS + 1);
 /* Buffers for C per warpgroup, and their bytes. */
 #ifndef OUT_BUFFERS
@@ -96,56 +98,12 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g, const wgmma_args &
 
 /* ---- the ring ---- */
 
-typedef struct ring {
-    unsigned stages, out, full, empty; /* addresses: the tiles, C's boxes, the tiles' barriers */
-    int at;
-    unsigned parity;
-} ring;
-
-/* Lays out dynamic shared memory and initializes the barriers; for all threads of the block. */
 __device__ __forceinline__ ring ring_init(int stage_bytes) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    ring r;
-    r.stages = shared_address(shared);
-    r.out = r.stages + STAGES * stage_bytes;
-    r.full = r.out + CONSUMERS * OUT_BUFFERS * OUT_BUFFER;
-    r.empty = r.full + 8 * STAGES;
-    r.at = 0;
-    r.parity = 0;
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; s++) {
-            barrier_init(r.full + 8 * s, 1);
-            barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
-        }
-        barrier_init_done();
-    }
-    __syncthreads();
-    return r;
+    return ring_at(shared_address(shared), stage_bytes, CONSUMERS * OUT_BUFFERS * OUT_BUFFER);
 }
 
-__device__ __forceinline__ void next(ring &r) {
-    r.at++;
-    if (r.at == STAGES) {
-        r.at = 0;
-        r.parity ^= 1;
-    }
-}
-
-/* This warp is done with a stage: lane 0 arrives, after all lanes have read. */
-__device__ __forceinline__ void release(const ring &r, int stage) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
-}
-
-/* ---- C ----
- *
- * C leaves through shared memory in boxes of 128-byte rows with the 128-byte swizzle. A warpgroup
- * has two buffers: one is stored while the other is filled. */
-
-/* Address of a 16-byte piece of a box's row. */
-__device__ __forceinline__ unsigned box_piece(unsigned box, int row, int piece) {
-    return box + row * 128 + ((piece ^ row % 8) << 4);
-}
+/* ---- C: a warpgroup has two buffers for boxes: one is stored while the other is filled ---- */
 
 __device__ __forceinline__ float load_out(unsigned from, float) {
     return shared_load(from);

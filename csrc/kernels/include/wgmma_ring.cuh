@@ -1,0 +1,76 @@
+/* The ring of stages between the thread that copies tiles and the warpgroups that multiply them, as
+ * wgmma_gemm.cuh draws it. The including file defines STAGES and CONSUMERS, the warpgroups that
+ * multiply.
+ */
+#ifndef SMK_WGMMA_RING_CUH
+#define SMK_WGMMA_RING_CUH
+
+#include "hopper.cuh"
+
+typedef struct ring {
+    unsigned stages, out, full, empty; /* addresses: the tiles, C's boxes, the tiles' barriers */
+    int at;
+    unsigned parity;
+} ring;
+
+/* Lays out shared memory from `shared`, a multiple of 1024, and initializes the barriers; for all
+ * threads of the block. */
+__device__ __forceinline__ ring ring_at(unsigned shared, int stage_bytes, int out_bytes) {
+    ring r;
+    r.stages = shared;
+    r.out = r.stages + STAGES * stage_bytes;
+    r.full = r.out + out_bytes;
+    r.empty = r.full + 8 * STAGES;
+    r.at = 0;
+    r.parity = 0;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++) {
+            barrier_init(r.full + 8 * s, 1);
+            barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
+        }
+        barrier_init_done();
+    }
+    __syncthreads();
+    return r;
+}
+
+__device__ __forceinline__ void next(ring &r) {
+    r.at++;
+    if (r.at == STAGES) {
+        r.at = 0;
+        r.parity ^= 1;
+    }
+}
+
+/* This warp is done with a stage: lane 0 arrives, after all lanes have read. */
+__device__ __forceinline__ void release(const ring &r, int stage) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
+}
+
+/* The sum over `steps` stages: multiply(add) starts the products of one, which run until those of
+ * the next have been started. Returns the last stage, which is not yet released. */
+template <typename T, int COUNT, typename Multiply>
+__device__ __forceinline__ int sum_stages(T (&sum)[COUNT], ring &r, int steps, Multiply multiply) {
+    int before = 0;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        sum[i] = 0;
+    for (int step = 0; step < steps; step++, next(r)) {
+        multiply(step > 0);
+        wgmma_wait<1>();
+        if (step > 0) release(r, before);
+        before = r.at;
+    }
+    wgmma_wait<0>();
+    wgmma_pin(sum);
+    return before;
+}
+
+/* C leaves through shared memory in boxes of 128-byte rows with the 128-byte swizzle: the address
+ * of a 16-byte piece of a box's row. */
+__device__ __forceinline__ unsigned box_piece(unsigned box, int row, int piece) {
+    return box + row * 128 + ((piece ^ row % 8) << 4);
+}
+
+#endif
