@@ -229,6 +229,12 @@ PyObject *stream_wait_event(const module_state *state, PyObject *args);
 
 PyObject *model_shared_requests(PyObject *module, PyObject *args);
 
+/* explain.c */
+PyObject *model_layouts(PyObject *module, PyObject *args);
+PyObject *model_explain_request(PyObject *module, PyObject *args);
+PyObject *model_explain_layout(PyObject *module, PyObject *args);
+PyObject *model_explain_hazard(PyObject *module, PyObject *args);
+
 /* ---- tables.c ---- */
 
 PyObject *table_variants(void);
