@@ -133,7 +133,7 @@ class Scope:
         return bool(first <= index < first + function["registers"])
 
     def register_value(self, index: int) -> Value:
-        found = self.machine.replay.register(index, self.warp, self.step)
+        found = self.machine.recording.register(index, self.warp, self.step)
         name = self.machine.header["registers"][index]["name"]
         if found is None:
             raise Wrong(f"{name} has not been written")

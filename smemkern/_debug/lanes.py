@@ -49,7 +49,7 @@ def _place_of(machine: Machine, warp: int, lane: int, step: int) -> Place | None
     has_lane = machine.columns["step_active"][rest - machine.first] >> lane & 1 == 1
     if has_lane.any():
         return machine.place(int(rest[has_lane.argmax()]))
-    for one in machine.header["end"]:
+    for one in machine.header.get("end", ()):
         if one["warp"] == warp and one["lanes"] >> lane & 1:
             return machine.places[one["instruction"]]
     return None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._replay.replay import Replay
+from .._replay.recording import Recording
 
 LANES = 32
 NONE = 0xFFFFFFFF
@@ -72,10 +72,10 @@ def lanes_of(mask: int) -> list[int]:
 class Machine:
     """The questions that the debugger asks of one window of a run."""
 
-    def __init__(self, replay: Replay) -> None:
-        self.replay = replay
-        self.header: dict[str, Any] = replay.header
-        self.columns: dict[str, NDArray[Any]] = replay.columns
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.header: dict[str, Any] = recording.header
+        self.columns: dict[str, NDArray[Any]] = recording.columns
         self.first, self.count = int(self.header["first"]), int(self.header["count"])
         self.end = self.first + self.count
         self._cached_steps = lru_cache(None)(self._steps_of)
@@ -277,7 +277,7 @@ class Machine:
         )
         steps = self._steps_of_rows("first_write", rows, unique=False)
         issued = c["write_step"][rows]
-        return np.unique(steps[issued != steps])
+        return np.unique(steps[issued != steps - self.first])
 
     def _steps_of_rows(
         self, column: str, rows: NDArray[Any], unique: bool = True
@@ -305,7 +305,7 @@ class Machine:
     # ---- values ----
 
     def words(self, memory: int, step: int) -> NDArray[np.uint32]:
-        return self.replay.memory(memory, step)
+        return self.recording.memory(memory, step)
 
     def bytes_at(self, memory: int, offset: int, size: int, step: int) -> bytes | None:
         """None: outside, or the recording does not have these contents."""
@@ -314,7 +314,7 @@ class Machine:
         return data[offset : offset + size].tobytes() if offset + size <= len(data) else None
 
     def writer(self, memory: int, offset: int, step: int) -> Write | None:
-        found = self.replay.writer(memory, offset // 4, step)
+        found = self.recording.writer(memory, offset // 4, step)
         return None if found is None else Write(*found)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._replay.replay import Replay
+from .._replay.recording import Recording
 from .expressions import Cell, Scope, Wrong
 from .machine import Machine
 from .points import WATCHED, Point, Steps, at_location, on_event, on_memory
@@ -30,8 +30,10 @@ class Session:
     `record(first)` makes the window of the run that begins at that step; None: there is only one.
     """
 
-    def __init__(self, replay: Replay, record: Callable[[int], Replay] | None = None) -> None:
-        self.machine = Machine(replay)
+    def __init__(
+        self, recording: Recording, record: Callable[[int], Recording] | None = None
+    ) -> None:
+        self.machine = Machine(recording)
         self.record = record
         self.step = self.machine.first
         self.warp = self.machine.warp(self.step) if self.machine.count else 0
