@@ -116,8 +116,8 @@ typedef enum lab_statement_kind {
 
 typedef struct lab_statement {
     lab_statement_kind kind;
-    lab_position at, end; /* end: of a block, its '}' */
-    bool test_last;
+    lab_position at, end;      /* end: of a block, its '}' */
+    bool test_last, has_value; /* has_value: a declaration with an initializer */
     lab_expression *a, *step;
     struct lab_statement *body, *other, *next;
     lab_symbol *symbol;

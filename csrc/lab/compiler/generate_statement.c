@@ -61,7 +61,7 @@ static void declaration(generator *g, const lab_statement *s) {
         generate_declare_memory(g, symbol);
     else
         declare_registers(g, symbol);
-    if (s->n_values == 0 && !(s->values && symbol->type->kind == LAB_ARRAY)) return;
+    if (!s->has_value) return;
     if (symbol->type->kind == LAB_ARRAY)
         fill_array(g, s);
     else

@@ -55,7 +55,7 @@ typedef struct initializer {
     uint32_t count;
     bool braces;
 } initializer;
-initializer parse_initializer(parser *p);
+initializer parse_initializer(parser *p, const lab_type *type);
 
 /* Appends declarations to *last and returns the new end. */
 lab_statement **parse_local_declaration(parser *p, lab_statement **last);

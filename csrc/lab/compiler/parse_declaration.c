@@ -254,41 +254,54 @@ lab_symbol *parse_declare(parser *p, lab_name *name, const lab_type *type, lab_p
     return s;
 }
 
-/* Values in braces, nested ones in a row: only complete rows may be nested. */
-static void braces(parser *p, lab_vector *values) {
+static const lab_type *innermost(const lab_type *t) {
+    while (t->kind == LAB_ARRAY)
+        t = t->of;
+    return t;
+}
+
+static void add_value(parser *p, lab_vector *values, lab_expression *e) {
+    enum { MAX_VALUES = 8192 };
+    if (values->count >= MAX_VALUES)
+        lab_fail(p->l, e->at, "more than %d values in braces", MAX_VALUES);
+    *(lab_expression **)lab_push(p->l, values, sizeof e) = e;
+}
+
+/* Values in braces for an array whose elements are `of`. Rows in braces of their own are filled up
+ * with zeros. */
+static void braces(parser *p, lab_vector *values, const lab_type *of) {
     if (!parse_enter(p)) return;
     parse_expect(p, '{');
     while (!parse_is(p, '}') && !p->l->failed) {
-        if (parse_is(p, '{'))
-            lab_fail(p->l, parse_look(p, 0)->at,
-                     "nested braces are not supported; write the values in one row");
-        else
-            *(lab_expression **)lab_push(p->l, values, sizeof(lab_expression *)) =
-                parse_assignment(p);
+        const lab_position at = parse_look(p, 0)->at;
+        const uint32_t first = values->count;
+        if (!parse_is(p, '{')) {
+            add_value(p, values, parse_assignment(p));
+        } else if (of->kind == LAB_ARRAY) {
+            braces(p, values, of->of);
+            while (!p->l->failed && values->count - first < of->size / innermost(of)->size)
+                add_value(p, values, lab_int_node(p->l, lab_scalar(LAB_I32), at, 0));
+        } else {
+            lab_fail(p->l, at, "expected a value, found '{'");
+        }
         if (!parse_accept(p, ',')) break;
     }
     parse_expect(p, '}');
     parse_leave(p);
 }
 
-initializer parse_initializer(parser *p) {
+initializer parse_initializer(parser *p, const lab_type *type) {
     initializer i = {0};
     lab_vector values = {0};
     parse_accept(p, '=');
     i.braces = parse_is(p, '{');
     if (i.braces)
-        braces(p, &values);
+        braces(p, &values, type->kind == LAB_ARRAY ? type->of : type);
     else
-        *(lab_expression **)lab_push(p->l, &values, sizeof(lab_expression *)) = parse_assignment(p);
+        add_value(p, &values, parse_assignment(p));
     i.values = values.items;
     i.count = values.count;
     return i;
-}
-
-static const lab_type *innermost(const lab_type *t) {
-    while (t->kind == LAB_ARRAY)
-        t = t->of;
-    return t;
 }
 
 /* int a[] = {1, 2}; has its size from its values. */
@@ -302,9 +315,19 @@ static const lab_type *completed(parser *p, const lab_type *type, const initiali
     return lab_array_of(p->l, type->of, i->count ? i->count : 1);
 }
 
+/* The values of {} for a scalar or a vector. */
+static lab_expression **zeros(parser *p, const lab_type *type, uint32_t *count, lab_position at) {
+    lab_expression **values = lab_new(p->l, 4 * sizeof *values);
+    *count = type->kind == LAB_VECTOR ? type->count : 1;
+    for (uint32_t k = 0; k < *count; k++)
+        values[k] = lab_int_node(p->l, lab_scalar(LAB_I32), at, 0);
+    return values;
+}
+
 /* Converts the values to the type of the object; a vector's to one value. */
 static void convert_values(parser *p, const lab_type *type, initializer *i, lab_position at) {
     if (p->l->failed) return;
+    if (i->count == 0 && type->kind != LAB_ARRAY) i->values = zeros(p, type, &i->count, at);
     if (type->kind == LAB_VECTOR && i->braces) {
         i->values[0] = lab_make(p->l, type, i->values, i->count, at);
         i->count = 1;
@@ -316,11 +339,6 @@ static void convert_values(parser *p, const lab_type *type, initializer *i, lab_
     if (i->count > room) lab_fail(p->l, at, "expected at most %u values, found %u", room, i->count);
     for (uint32_t k = 0; k < i->count && !p->l->failed; k++)
         i->values[k] = lab_convert(p->l, i->values[k], element);
-    if (i->count == 0 && type->kind != LAB_ARRAY && !p->l->failed) { /* int a{}; */
-        i->values = lab_new(p->l, sizeof *i->values);
-        i->values[0] = lab_convert(p->l, lab_int_node(p->l, lab_scalar(LAB_I32), at, 0), type);
-        i->count = 1;
-    }
 }
 
 static void place(parser *p, const specifiers *s, lab_symbol *symbol) {
@@ -354,7 +372,7 @@ static lab_statement *local_variable(parser *p, const specifiers *s) {
     const lab_type *type = parse_declarator(p, s->type ? s->type : lab_scalar(LAB_I32), &name);
     initializer i = {0};
     const bool has_value = starts_initializer(p);
-    if (has_value) i = parse_initializer(p);
+    if (has_value) i = parse_initializer(p, type);
     if (p->l->failed) return d;
     if (!s->type) {
         if (!has_value) lab_fail(p->l, d->at, "expected a value after 'auto'");
@@ -375,7 +393,8 @@ static lab_statement *local_variable(parser *p, const specifiers *s) {
     d->values = i.values;
     d->n_values = i.count;
     if (p->l->failed) return d;
-    lab_note_pointer(p->l, d->symbol, i.values[0]);
+    d->has_value = true;
+    if (type->kind != LAB_ARRAY) lab_note_pointer(p->l, d->symbol, i.values[0]);
     if (type->is_const && lab_is_arithmetic(type) && lab_is_constant(i.values[0]))
         d->symbol->constant = i.values[0];
     if (s->is_constexpr && lab_is_arithmetic(type) && !d->symbol->constant)
@@ -416,7 +435,7 @@ void parse_module_variable(parser *p, const specifiers *s, lab_name *name, const
                            lab_position at) {
     initializer i = {0};
     const bool has_value = starts_initializer(p);
-    if (has_value) i = parse_initializer(p);
+    if (has_value) i = parse_initializer(p, type);
     if (p->l->failed) return;
     if (!s->is_extern) type = completed(p, type, has_value ? &i : NULL, at);
     lab_symbol *v = parse_declare(p, name, type, at);
