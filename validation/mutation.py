@@ -60,6 +60,7 @@ KINDS = (*order.KINDS, "bounds", "value", "term", "choice")
 # way copies go.
 ROWS_ONLY = ("mma_tf32x3", "mma_tf32", "mma_fp16", "mma_bf16")
 SAMPLED = ("simt", *ROWS_ONLY, *ORDER_ONLY)
+EACH_TYPE = ("sliced_k", "small_k")  # of which each type's image is taken apart
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out
 RESULTS = records.RESULTS / "mutation.json.xz"
@@ -95,7 +96,7 @@ def images(fast: bool) -> list[Image]:
         one = table()[row.op, row.name]
         some = 1 if fast or row.name in SAMPLED else None
         for params in parameter_sets(row)[:some]:
-            for dtype in row.dtypes[:some]:
+            for dtype in row.dtypes[: None if row.name in EACH_TYPE and not fast else some]:
                 values = {**one.prebuilt[0], **params}
                 runtime = {p.name: p.default for p in one.params if p.runtime}
                 name = registry.image_name(one, dtype, {**values, **runtime})

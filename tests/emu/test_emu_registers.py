@@ -125,6 +125,21 @@ def test_registers_at_launch(directives, inc, registers):
         run(directives, body, threads)
 
 
+@pytest.mark.parametrize(("threads", "has"), [(128, 0), (256, 240), (384, 168), (512, 128)])
+def test_wgmma_without_minnctapersm(threads, has):
+    """As ptxas 13.0 compiles such kernels: C7508 with 128 threads, and with more none."""
+    body = f"setmaxnreg.dec.sync.aligned.u32 {has + 8 if has else 256};\n"
+    body += "bra END; setmaxnreg.inc.sync.aligned.u32 240;\n"
+    body += ".reg .b32 %d<4>; .reg .b64 %x; "
+    body += "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %x, %x, "
+    body += "1, 1, 1, 0, 0;\nEND:"
+    if not has:
+        run(f".maxntid {threads}", body, threads)
+        return
+    with pytest.raises(smemkern.LaunchError, match=rf"but the warp has {has} "):
+        run(f".maxntid {threads}", body, threads)
+
+
 def test_the_largest_inc_of_a_function_counts():
     """ptxas caps the registers at launch by the largest .inc, also one in a function."""
     function = """
@@ -148,7 +163,6 @@ def test_random_plans(times):
     seed = random.SystemRandom().randrange(2**32)
     draw = random.Random(seed)
     print("seed", seed)
-    hung = 0
     for _ in range(8):
         warps = draw.randint(1, 24)
         groups = -(-warps // 4)
@@ -157,6 +171,8 @@ def test_random_plans(times):
         counts, plan, hangs = [start] * groups, [], False
         while len(plan) < 4 and not hangs:
             after = [draw.choice([c, 8 * draw.randint(3, 32)]) for c in counts]
+            while draw.random() < 0.8 and sum(map(int.__mul__, after, sizes)) > start * warps:
+                after[draw.randrange(groups)] = 8 * draw.randint(3, start // 8)
             plan.append((counts, after))
             hangs = sum(map(int.__mul__, after, sizes)) > start * warps
             counts = after
@@ -166,7 +182,6 @@ def test_random_plans(times):
         if not hangs:
             run(f".maxnreg {start}", body, 32 * warps)
             continue
-        hung += 1
         with pytest.raises(smemkern.LaunchError, match="deadlock") as caught:
             run(f".maxnreg {start}", body, 32 * warps)
         text = str(caught.value)
@@ -177,7 +192,6 @@ def test_random_plans(times):
         for warp, wants, has, free in ((int(x) for x in wait) for wait in waits):
             assert (has, wants) == (before[warp // 4], after[warp // 4])
             assert free < wants - has
-    assert hung < 8 or groups > 1
 
 
 LIKE_CUTLASS = [  # warpgroups' counts, .maxntid, .minnctapersm

@@ -40,7 +40,9 @@ LONG = {
     "sliced_k": [(35, 45, 300)],
     "small_k": [(35, 45, 150)],
     **dict.fromkeys(("tma", "tf32", "tf32x3", "fp16x3"), [(65, 64, 264), (130, 45, 263)]),
-    **dict.fromkeys(("fp16", "bf16"), [(65, 64, 520), (130, 45, 519)]),
+    **dict.fromkeys(("fp16", "bf16", "fp16x1"), [(65, 64, 520), (130, 45, 519)]),
+    "fp16x3_guarded": [(65, 64, 264), (130, 45, 263)],
+    **dict.fromkeys(("ozaki2", "mma_ozaki2"), [(65, 64, 700), (130, 45, 699)]),
     "fp64": [(65, 64, 136), (65, 45, 135)],
 }
 # Skinny variants: as many rows or columns as each kernel supports, aligned and odd; K of several
@@ -58,9 +60,15 @@ SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]
 # Variants of which only synchronisation is removed (mutation.py): these shapes are enough.
 ORDER_ONLY = ("skinny", "skinny_mma", "fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
 ORDER_ONLY += ("sliced_k", "small_k", "sector_aligned")
+ORDER_ONLY += ("fp16x1", "fp16x3_guarded", "ozaki2", "mma_ozaki2")
 FEW = [(67, 45, 31), (130, 132, 20)]
 # Persistent kernels, with 132 blocks that loop over tiles: the tile size along K.
 PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
+PERSISTENT |= {"fp16x3_guarded": 64, "fp16x1": 64}
+# The same without split-K: more tiles, of all moduli, than blocks.
+MANY_TILES = dict.fromkeys(("ozaki2", "mma_ozaki2"), [(1290, 20, 140), (20, 2570, 300)])
+# Kernels that multiply tiles whose numbers span many powers of two in another way.
+SPANNED = {"fp16x3_guarded": [(65, 64, 264), (67, 45, 180), (130, 45, 263), (67, 45, 31)]}
 # Run-time parameters that exercise the purpose of a kernel.
 RUNTIME = {"stride_read": {"stride": 3}}
 OLD = 2.0  # the value of C in calls with beta != 0
@@ -88,6 +96,14 @@ def arguments(
         bits = rng.integers(0, 256, (*shape, size), dtype="u1")
         return [bits.view("c16" if size == 16 else f"u{size}")[..., 0]]
     return [rng.standard_normal(shape).astype("f4")]
+
+
+def spanned(given: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    """With elements of about every power of two from 2^-40 to 2^0."""
+    made = [np.empty_like(x) for x in given]  # in the same order
+    for x, to in zip(given, made, strict=True):
+        to[...] = x * np.exp2(rng.integers(-40, 1, x.shape))
+    return made
 
 
 def is_right(
@@ -156,6 +172,11 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
         shape = (5, 128, PERSISTENT[gemm] * 140)
         for order in ("NN", "NT", *(("TN", "TT") if image.dtype != "float32" else ())):
             yield arguments(image, shape, rng, order), {**every, "split": 140}
+    for shape in MANY_TILES.get(gemm, ()):
+        yield arguments(image, shape, rng), every
+    for shape in SPANNED.get(gemm, ()):
+        for order in ("NN", "NT", "TN", "TT"):
+            yield spanned(arguments(image, shape, rng, order), rng), whole
     if image.variant in RUNTIME:
         yield arguments(image, SHAPES[image.op][-1], rng), {**every, **RUNTIME[image.variant]}
 

@@ -93,7 +93,7 @@ FIRST_TILE = (
     "The first tile of K is as long as the remainder of K, so the check at one of its ends is "
     "redundant."
 )
-WGMMA = r"tf32|tf32x3|fp16x3|fp16|bf16"
+WGMMA = r"tf32|tf32x3|fp16x3|fp16x3_guarded|fp16x1|fp16|bf16|ozaki2"
 # (kind of removal, file, text of the source line, reason, optionally the variants), all but the
 # reason as regular expressions. The first match counts.
 REASONS = [
@@ -135,7 +135,7 @@ REASONS = [
     ),
     ("choice selp", r"gemm_pipelined|probe_(copy|pipeline)_async", r"COPY_ASYNC_", TWICE),
     # __syncwarp, which is in that header of nvcc's and has its own line in NVRTC's PTX.
-    ("barrier bar.warp.sync", r"sm_30_intrinsics|wgmma_gemm", "", WARP_READS, WGMMA),
+    ("barrier bar.warp.sync", r"sm_30_intrinsics|wgmma_ring", "", WARP_READS, WGMMA),
     ("barrier bar.warp.sync", r"sm_30_intrinsics|mma_words", "", LAST_ROWS),
     ("bounds", r"gemm_simt", r"for \(long long left", ZEROS),
     ("bounds", r"simt_tiles", r"LOAD_(VECTOR|WORDS)_IF", PAST_K),

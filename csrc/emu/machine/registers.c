@@ -37,12 +37,23 @@ static uint32_t max_requested(const ptx_module *module, const ptx_function *kern
     return max < MAX_REGISTERS ? (uint32_t)max : MAX_REGISTERS;
 }
 
-/* What .minnctapersm blocks of .maxntid or .reqntid threads leave for each thread. 0: not known. */
+static bool multiplies_by_warpgroups(const ptx_function *f) {
+    for (uint32_t k = 0; k < f->n_instructions; k++) {
+        const ptx_instruction *p = &f->instructions[k];
+        if (p->op == PTX_OP_wgmma && p->n_modifiers && !strcmp(p->modifiers[0], "mma_async"))
+            return true;
+    }
+    return false;
+}
+
+/* What .minnctapersm blocks of .maxntid or .reqntid threads leave for each thread. 0: not known.
+ * Without .minnctapersm it is 1 for a kernel with wgmma and two warpgroups. */
 static uint32_t registers_by_blocks(const ptx_function *f) {
     const uint32_t *threads = f->required_threads[0] ? f->required_threads : f->max_threads;
     uint64_t resident = f->min_blocks[0], block = 1;
     for (int k = 0; k < 3; k++)
         block *= threads[k] <= MAX_THREADS ? threads[k] : MAX_THREADS;
+    if (!resident) resident = block > WARPGROUP && multiplies_by_warpgroups(f);
     resident *= (block + WARPGROUP - 1) / WARPGROUP * WARPGROUP;
     if (!resident || resident > RESIDENT_THREADS) return 0;
     return (uint32_t)(REGISTER_FILE / resident / REGISTER_UNIT * REGISTER_UNIT);
