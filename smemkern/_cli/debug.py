@@ -111,11 +111,15 @@ def _hazard_data(hazard: dict[str, Any]) -> dict[str, Any]:
 
 def _session(chosen: argparse.Namespace) -> Any:
     """Records the call of the command line."""
+    from .._debug.names import labelled
     from .._debug.session import Session
     from .._replay.record import STEPS, Window, job_of, record
     from .._replay.recording import Recording
 
     what, args, keywords = calls.call_of(chosen)
     job = job_of(what, tuple(args), keywords, chosen.blocks, None, chosen.equal_writes)
-    opened = lambda first: Recording(record(job, Window(first, STEPS)))  # noqa: E731
+
+    def opened(first: int) -> Recording:
+        return labelled(Recording(record(job, Window(first, STEPS))), job)
+
     return Session(opened(0), opened)

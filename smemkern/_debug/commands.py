@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from . import show
-from .expressions import Array, Scope, Wrong, tokens
+from .expressions import Array, Cell, Scope, Wrong, tokens
 from .session import Session, Stop
 from .state import barrier_lines, hazard_lines, hazard_place, register_lines, shared_lines
 
@@ -252,7 +252,10 @@ def do_print(session: Session, text: str) -> Lines:
     prefix = f"${len(session.values)} = "
     if row:
         return [f"{prefix}{text.strip()}", *show.array_lines(scope, *row, form)]
-    return show.value_lines(session, scope.value(text), form, prefix)
+    found = scope.evaluated(text)
+    if isinstance(found, Cell):
+        return show.cell_lines(session, scope, found, form, prefix)
+    return show.value_lines(session, found, form, prefix)
 
 
 def _row_of(scope: Scope, text: str) -> tuple[Array, tuple[int, ...]] | None:
@@ -453,4 +456,6 @@ def do_info(session: Session, text: str) -> Lines:
     name, _, rest = text.strip().partition(" ")
     if not name:
         return [f"info {key} -- {what}" for key, (what, _) in INFO.items()]
-    return INFO[unique(name, {key: (key,) for key in INFO}, "info ")][1](session, rest)
+    names: dict[str, tuple[str, ...]] = {key: (key,) for key in INFO}
+    names["breakpoints"] += ("b",)
+    return INFO[unique(name, names, "info ")][1](session, rest)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .expressions import Array, Scope
+from .._replay.recording import UNINITIALIZED
+from .expressions import Array, Cell, Scope
 from .frames import frames
 from .lanes import lane_states
 from .machine import LANES, Access, Machine, Place, lanes_of
@@ -159,13 +160,33 @@ def value_lines(session: Session, values: NDArray[Any], form: str, prefix: str) 
     return [f"{prefix}by lane", *lane_table(values, lanes, form)]
 
 
+def cell_lines(session: Session, scope: Scope, cell: Cell, form: str, prefix: str) -> list[str]:
+    """An element, and who wrote it; elements by lane."""
+    offsets = cell.offsets
+    if session.lane is not None and offsets.ndim:
+        offsets = offsets[session.lane]
+    values = scope.load(Cell(cell.array, offsets))
+    if offsets.ndim:
+        return value_lines(session, values, form, prefix)
+    if not is_written(scope, cell.array, offsets[None])[0]:
+        return [f"{prefix}- (never written)"]
+    text = prefix + number(values[()], form)
+    writer = scope.machine.writer(cell.array.memory, int(offsets), scope.step)
+    if writer is None or writer.warp is None:
+        return [text]
+    who = f"written by {warp_named(scope.machine, writer.warp)} lane {writer.lane}"
+    when = "" if writer.step is None else f", step {writer.step}"
+    at = "" if writer.instruction is None else f", {scope.machine.places[writer.instruction]}"
+    return wrapped(f"{text} ({who}{when}{at})")
+
+
 def array_lines(scope: Scope, array: Array, first: tuple[int, ...], form: str) -> list[str]:
     """The elements of an array, or of a row of it."""
     shape, strides = array.shape[len(first) :], array.strides[len(first) :]
     offset = array.offset + sum(i * s for i, s in zip(first, array.strides, strict=False))
     shape = tuple(min(n, _MAX_ROWS if k < len(shape) - 1 else n) for k, n in enumerate(shape))
     rows = np.ndindex(shape[:-1])
-    lines = []
+    lines: list[str] = []
     for row in list(rows)[:_MAX_ROWS]:
         at = offset + sum(i * s for i, s in zip(row, strides, strict=False))
         lines += _row_lines(scope, array, (*first, *row), at, shape[-1], strides[-1], form)
@@ -177,11 +198,11 @@ def array_lines(scope: Scope, array: Array, first: tuple[int, ...], form: str) -
 def _row_lines(
     scope: Scope, array: Array, row: tuple[int, ...], at: int, n: int, stride: int, form: str
 ) -> Iterator[str]:
-    from .expressions import Cell
-
     n = min(n, 64 * _MAX_COLUMNS)
-    values = scope.load(Cell(array, at + stride * np.arange(n)))
-    texts = [number(one, form) for one in values]
+    offsets = at + stride * np.arange(n)
+    values = scope.load(Cell(array, offsets))
+    written = is_written(scope, array, offsets)
+    texts = [number(v, form) if w else "-" for v, w in zip(values, written, strict=True)]
     width = max(map(len, texts), default=1) + 1
     name = array.name + "".join(f"[{i}]" for i in row)
     label = len(f"{name}[{n}]") + 3
@@ -189,6 +210,18 @@ def _row_lines(
     for first in range(0, n, per_row):
         some = "".join(text.rjust(width) for text in texts[first : first + per_row])
         yield cut(f"  {f'{name}[{first}]':<{label - 2}}{some}")
+
+
+def is_written(scope: Scope, array: Array, offsets: NDArray[np.int64]) -> list[bool]:
+    """False: shared memory that no thread has written."""
+    machine = scope.machine
+    if machine.header["memories"][array.memory]["kind"] != "shared":
+        return [True] * len(offsets)
+    words = machine.words(array.memory, scope.step)[offsets // 4]
+    return [
+        int(word) != UNINITIALIZED or machine.writer(array.memory, offset, scope.step) is not None
+        for word, offset in zip(words, offsets.tolist(), strict=True)
+    ]
 
 
 # ---- accesses ----

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import show
-from .expressions import Array, Cell, Wrong, plain_name
+from .expressions import Array, Cell, Scope, Wrong, plain_name
 from .lanes import lane_states, waiting_at_barriers
 from .machine import READS, Access, Machine, lanes_of
 from .session import Session
@@ -95,12 +95,9 @@ def hazard_lines(session: Session, number: int, short: bool = False) -> Lines:
     """The sentence, the steps of the accesses, and the cure."""
     hazard = _hazard(session.machine, number)
     lines = show.wrapped(f"{number}. {hazard['message']}")
-    steps = []
-    for name, party in zip(("later", "earlier"), hazard["parties"], strict=False):
-        if party.get("step") is not None:
-            steps.append(f"step {party['step']} ({name} in the program)")
+    steps = sorted({one["step"] for one in hazard["parties"] if one.get("step") is not None})
     if steps:
-        lines += show.wrapped("   accesses: " + ", ".join(steps), "")
+        lines.append(f"   step{'s' * (len(steps) > 1)} {' and '.join(map(str, steps))}")
     if not short and hazard.get("cure"):
         lines += show.wrapped(f"cure: {hazard['cure']}", "   ")
     return lines
@@ -123,8 +120,12 @@ def hazard_place(session: Session, number: int) -> tuple[Cell, str, int, int, st
     if machine.first <= first["step"] < machine.end:
         ops = {access.op for access in machine.accesses(first["step"])}
         kind = "rwatch" if ops and ops <= READS - {"atomic"} else "watch"
+    scope = Scope(machine, warp, first["step"])
+    name = (
+        scope.name_of(cell) if cell.array.name != "element" else f"the element of hazard {number}"
+    )
     thread = show.xyz(first["thread"])
-    return cell, kind, warp, lane, f"the element of hazard {number} by thread {thread}"
+    return cell, kind, warp, lane, f"{name} by thread {thread}"
 
 
 def _cell_of(machine: Machine, hazard: dict[str, Any], where: Any) -> Cell | None:
@@ -144,6 +145,9 @@ def _cell_of(machine: Machine, hazard: dict[str, Any], where: Any) -> Cell | Non
         )
     if memory is None:
         return None
+    named = Scope(machine, where[0], machine.first).at_offset(memory, hazard["offset"])
+    if named is not None:
+        return named
     dtype = np.dtype({1: "u1", 2: "u2", 8: "u8"}.get(hazard["width"], "u4"))
     array = Array("element", memory, 0, dtype, (0,), (dtype.itemsize,))
     return Cell(array, np.asarray(hazard["offset"], np.int64))

@@ -59,7 +59,7 @@ class Quit(Exception):
 def _help(session: Session, text: str) -> Lines:
     name = text.strip()
     if not name:
-        lines = [f"{c.names[0]:<18}{c.help.split('. ')[0].rstrip('.')}." for c in COMMANDS]
+        lines = [f"{c.names[0]:<18}{_summary(c.help)}" for c in COMMANDS]
         more = "Type help and a name for more; names may be cut to unambiguous prefixes."
         return [line for one in lines for line in _hanging(one)] + ["", *show.wrapped(more)]
     command = find(name.split()[0])
@@ -72,6 +72,10 @@ def _help(session: Session, text: str) -> Lines:
         *(line for one in command.help.split("\n") for line in show.wrapped(one)),
         *also,
     ]
+
+
+def _summary(text: str) -> str:
+    return re.split(r"(?<=\.)\s", text)[0]
 
 
 def _hanging(text: str) -> Lines:
