@@ -252,10 +252,10 @@ def do_print(session: Session, text: str) -> Lines:
     prefix = f"${len(session.values)} = "
     if row:
         return [f"{prefix}{text.strip()}", *show.array_lines(scope, *row, form)]
-    found = scope.evaluated(text)
-    if isinstance(found, Cell):
-        return show.cell_lines(session, scope, found, form, prefix)
-    return show.value_lines(session, found, form, prefix)
+    result = scope.evaluated(text)
+    if isinstance(result, Cell):
+        return show.cell_lines(session, scope, result, form, prefix)
+    return show.value_lines(session, result, form, prefix)
 
 
 def _row_of(scope: Scope, text: str) -> tuple[Array, tuple[int, ...]] | None:
@@ -326,6 +326,8 @@ def do_explain(session: Session, text: str) -> Lines:
         return hazard_lines(session, int(found[1]))
     if text.strip():
         raise Wrong("explain takes no argument, or hazard N")
+    if not session.machine.count:
+        raise Wrong("nothing has run: the launch was refused; info hazards says why")
     from .state import explanation
 
     return explanation(session)
@@ -458,4 +460,7 @@ def do_info(session: Session, text: str) -> Lines:
         return [f"info {key} -- {what}" for key, (what, _) in INFO.items()]
     names: dict[str, tuple[str, ...]] = {key: (key,) for key in INFO}
     names["breakpoints"] += ("b",)
-    return INFO[unique(name, names, "info ")][1](session, rest)
+    which = unique(name, names, "info ")
+    if not session.machine.header["warps"] and which not in ("hazards", "record", "sources"):
+        raise Wrong("nothing has run: the launch was refused; info hazards says why")
+    return INFO[which][1](session, rest)

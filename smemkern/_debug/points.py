@@ -161,7 +161,8 @@ def hazard_steps(machine: Machine, number: int | None) -> Steps:
     hazards = machine.header["hazards"]
     if number is not None and not 1 <= number <= len(hazards):
         raise Wrong(f"there is no hazard {number}; info hazards lists them")
-    chosen = hazards if number is None else [hazards[number - 1]]
+    harmful = [one for one in hazards if not one["benign"]]
+    chosen = harmful if number is None else [hazards[number - 1]]
     found = []
     for one in chosen:
         steps = [p["step"] for p in one["parties"] if p.get("step") is not None]

@@ -291,6 +291,9 @@ def find(name: str) -> Command:
     return next(one for one in COMMANDS if one.names[0] == key)
 
 
+_WITHOUT_RUN = ("info", "explain", "help", "echo", "quit")
+
+
 class Interpreter:
     """Runs lines of text as commands."""
 
@@ -311,6 +314,8 @@ class Interpreter:
         if found is None:
             raise Wrong(f"undefined command: {line.split()[0]!r}; try help")
         command = find(found[1])
+        if not self.session.machine.header["warps"] and command.names[0] not in _WITHOUT_RUN:
+            raise Wrong("nothing has run: the launch was refused; info hazards says why")
         self.last = line if command.repeats else ""
         return command.run(self.session, found[2])
 

@@ -38,7 +38,8 @@ class Debugger:
         self.has_quit = False
 
     def greet(self, name: str) -> None:
-        total, n = self.session.machine.header["total"], len(self.session.machine.header["hazards"])
+        header = self.session.machine.header
+        total, n = header["total"], sum(not one["benign"] for one in header["hazards"])
         hazards = "1 hazard" if n == 1 else f"{n or 'no'} hazards"
         for line in wrapped(f"{name}: {total} steps recorded, {hazards}. Type help for commands."):
             self.show(line)
