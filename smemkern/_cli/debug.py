@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .._render.document import Listing
 from . import calls, common
 from .common import Answer
 
@@ -89,7 +88,7 @@ def run(chosen: argparse.Namespace) -> Answer:
         "hazards": [_hazard_data(hazard) for hazard in header["hazards"]],
         "commands": [ran._asdict() for ran in debugger.ran],
     }
-    return Answer(data, [Listing([])], common.FOUND if failed else common.FINE)
+    return Answer(data, [], common.FOUND if failed else common.FINE)
 
 
 def _printed(line: str) -> None:

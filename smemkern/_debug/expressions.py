@@ -305,10 +305,16 @@ def _shared_array(one: dict[str, Any], memory: int, memory_bytes: int) -> Array:
 
 def _global_array(one: dict[str, Any], memory: int, number: int) -> Array:
     name = one.get("label") or f"arg{number}"
-    dtype = np.dtype(one.get("dtype") or "u4")
+    offset = one.get("offset") or 0
+    try:
+        dtype = np.dtype(one.get("dtype") or "u4")
+    except TypeError:  # structs, and types of other packages: as words
+        dtype = np.dtype("V")
+    if dtype.kind not in "biufc":
+        return Array(name, memory, offset, np.dtype("u4"), (one["bytes"] // 4,), (4,))
     shape = tuple(one.get("shape") or (one["bytes"] // dtype.itemsize,))
     strides = tuple(one.get("strides") or np.empty(shape, dtype).strides)
-    return Array(name, memory, one.get("offset") or 0, dtype, shape, strides)
+    return Array(name, memory, offset, dtype, shape, strides)
 
 
 def plain_name(name: str) -> str:

@@ -21,7 +21,7 @@ class Point:
     """Where to stop. `steps` finds the steps in a window, in ascending order."""
 
     number: int
-    kind: str  # "breakpoint", "watchpoint", "catchpoint"
+    kind: str  # "breakpoint", "read watchpoint", "catchpoint", ...
     what: str
     steps: Callable[[Machine], Steps]
     condition: str | None = None
@@ -30,11 +30,14 @@ class Point:
     hits: int = 0
     cell: Cell | None = None  # of a watchpoint
 
+    @property
+    def is_watchpoint(self) -> bool:
+        return self.kind.endswith("watchpoint")
+
     def title(self) -> str:
         """As a stop names it."""
-        names = {"read": "Read watchpoint", "access": "Access watchpoint"}
-        name = names.get(self.what.split()[0], self.kind.capitalize())
-        return f"{'Temporary ' + name.lower() if self.is_temporary else name} {self.number}"
+        name = f"temporary {self.kind}" if self.is_temporary else self.kind
+        return f"{name.capitalize()} {self.number}"
 
     def holds(self, machine: Machine, step: int) -> bool:
         """Whether the condition is true in a lane that executes the step, or there is none."""

@@ -160,6 +160,12 @@ def value_lines(session: Session, values: NDArray[Any], form: str, prefix: str) 
     return [f"{prefix}by lane", *lane_table(values, lanes, form)]
 
 
+def element_text(scope: Scope, cell: Cell) -> str:
+    if not is_written(scope, cell.array, cell.offsets[None])[0]:
+        return "- (never written)"
+    return number(scope.load(cell)[()])
+
+
 def cell_lines(session: Session, scope: Scope, cell: Cell, form: str, prefix: str) -> list[str]:
     """An element, and who wrote it; elements by lane."""
     offsets = cell.offsets

@@ -41,7 +41,10 @@ class Debugger:
         header = self.session.machine.header
         total, n = header["total"], sum(not one["benign"] for one in header["hazards"])
         hazards = "1 hazard" if n == 1 else f"{n or 'no'} hazards"
-        for line in wrapped(f"{name}: {total} steps recorded, {hazards}. Type help for commands."):
+        steps = f"{total} step{'s' * (total != 1)}"
+        if self.session.machine.end < total:
+            steps += f", the first {self.session.machine.end} recorded so far"
+        for line in wrapped(f"{name}: {steps}; {hazards}. Type help for commands."):
             self.show(line)
         if self.session.machine.count:
             for line in where(self.session, False):
