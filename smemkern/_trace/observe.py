@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .._device.occupancy import Occupancy
-    from .._replay.replay import Replay
     from .machine_code import MachineCode
 
 
@@ -206,10 +205,10 @@ class Trace:
         first: int = 0,
         steps: int | None = None,
         max_bytes: int | None = None,
-    ) -> Replay:
+    ) -> Any:
         """Step to and fro through the same call: it runs again, on its arguments as they were.
 
-        The parameters are those of smemkern.replay.
+        The parameters and the result, a Replay, are those of smemkern.replay.
 
         Raises
         ------
