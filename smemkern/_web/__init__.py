@@ -31,6 +31,7 @@ inflate(held.textContent)
     const recording = decode(bytes);
     const start = settings.has("step") ? Number(settings.get("step")) - recording.first : undefined;
     window.replay = new ReplayView(document.getElementById("view"), recording, { start });
+    if (settings.has("wavefront")) window.replay.setWave(Number(settings.get("wavefront")) - 1);
   })
   .catch((error) => {
     document.getElementById("view").textContent = `This recording cannot be shown: ${error.message}`;

@@ -8,7 +8,7 @@ const BANKS = 32;
 const WORD = 4;
 const ROW = 15;
 const TOP = 34;
-const LABEL = 13; // pixels that a lane's number in a cell needs
+const LABEL = 12.5; // pixels that a lane's number in a cell needs
 
 /** The banks that a lane of this width uses at a byte address. */
 export function banksOf(address, width) {
@@ -165,9 +165,15 @@ export class AccessPicture {
     this.frame.append(picture);
     this.mark();
     this.tell();
-    this.legend.textContent = request.cost > 1
-      ? "A bank serves one word per wavefront, to all lanes that want that word. Solid: served in this wavefront. Pale: served before. Dashed: still waiting. Red edge: beyond the fewest wavefronts possible."
-      : "A bank serves one word per wavefront, to all lanes that want that word.";
+    this.legend.textContent = `A bank serves one word per wavefront, to all lanes that want that word. ${this.marksText()}`;
+  }
+
+  /** What the marks of the picture mean. */
+  marksText() {
+    const { cost, ideal } = this.request;
+    if (this.wave !== null) return "Solid: served in this wavefront. Pale: served before. Dashed: still waiting.";
+    const table = "Right: each bank's time table. A number is the lane that it serves in that wavefront, ×8 are eight lanes with the same word, grey is idle.";
+    return cost > ideal ? `${table} Red: wavefronts beyond the fewest possible.` : table;
   }
 
   /** Positions: lanes, a gap for the lines, banks, and the columns of wavefronts. */
@@ -175,7 +181,7 @@ export class AccessPicture {
     const room = Math.max(300, this.frame.clientWidth);
     const box = room < 480 ? 22 : 30;
     const waves = Math.max(1, this.request.cost);
-    const gap = room < 480 ? 66 : Math.min(200, room * 0.24);
+    const gap = room < 480 ? 66 : Math.min(160, room * 0.22);
     const rest = room - 2 * box - gap - 12;
     this.cell = Math.max(5, Math.min(waves === 1 ? 46 : 26, rest / waves));
     this.box = box;
@@ -279,12 +285,12 @@ export class AccessPicture {
         const lanes = waves[wave];
         const x = this.waveX + wave * this.cell;
         if (!lanes) {
-          group.append(svg("rect", { class: "idle", x: x + 0.5, y: this.y(bank) + 1, width: this.cell - 1, height: ROW - 2, rx: 2 }));
+          group.append(svg("rect", { class: wave === this.wave ? "idle column-now" : "idle", x: x + 0.5, y: this.y(bank) + 1, width: this.cell - 1, height: ROW - 2, rx: 2 }));
           continue;
         }
         const over = wave >= this.request.ideal ? " over" : "";
         const text = this.cell < LABEL ? "" : lanes.length > 1 ? `×${lanes.length}` : `${lanes[0]}`;
-        const cell = this.boxed(x + 0.5, this.y(bank), this.cell - 1, `cell ${this.state(wave)}${over}`, text, {});
+        const cell = this.boxed(x + 0.5, this.y(bank), this.cell - 1, `cell ${this.state(wave)}${over}${this.cell < 18 ? " small" : ""}`, text, {});
         cell.addEventListener("mouseenter", () => this.point(lanes[0]));
         cell.addEventListener("click", () => this.onWave(wave));
         group.append(cell);

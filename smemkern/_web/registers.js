@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 import { lanesOf, NONE } from "./recording.js";
 import { registerTypes, summary, values } from "./values.js";
 
-const MOST = 300; // rows
+const MOST_REGISTERS = 300; // rows
 
 export class RegistersView {
   constructor(container, recording) {
@@ -18,7 +18,7 @@ export class RegistersView {
     const head = el("tr", {}, el("th", { scope: "col" }, "name"), el("th", { scope: "col" }, "type"), this.laneHead, el("th", { scope: "col" }, "all lanes"));
     container.append(
       el("div", { class: "row" }, el("label", {}, "find ", this.filter), this.caption),
-      el("div", { class: "registers", tabindex: 0, role: "region", "aria-label": "Registers" }, el("table", {}, el("thead", {}, head), this.body)),
+      el("div", { class: "register-table", tabindex: 0, role: "region", "aria-label": "Registers" }, el("table", {}, el("thead", {}, head), this.body)),
     );
     this.locals = this.namesOfLocals();
   }
@@ -46,7 +46,7 @@ export class RegistersView {
     const rows = this.listed(own).map((register) => this.row(register, own));
     this.body.replaceChildren(...rows.filter(Boolean));
     const shown = this.body.querySelectorAll("tr.register").length;
-    this.caption.textContent = shown ? "Bold with a dot: changed since the view before. → what this instruction writes." : "No register has been written yet.";
+    this.caption.textContent = shown ? "Bold with a dot: changed by the step before. → what this instruction writes." : "No register has been written yet.";
   }
 
   /** Registers of the instruction, then changed ones, then the rest in the order of the program. */
@@ -62,7 +62,7 @@ export class RegistersView {
       .filter((register) => matches(register) && (rank(register) < 2 || this.recording.register(this.warp, register, this.k)))
       .map((register) => [rank(register), register])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1])
-      .slice(0, MOST)
+      .slice(0, MOST_REGISTERS)
       .map(([, register]) => register);
   }
 

@@ -179,12 +179,15 @@ export class ReplayView {
 
   // ---- going
 
-  /** Goes to step k: the state before it executes. */
-  seek(k, warp = null) {
+  /**
+   * Goes to step k: the state before it executes. Marked are changes since the step `before`, else
+   * those of the warp's step before.
+   */
+  seek(k, warp = null, before = null) {
     const { recording } = this;
-    this.before = this.k === k && this.before !== null ? this.before : this.k;
-    this.k = Math.max(0, Math.min(k, recording.count));
+    this.k = Math.max(0, Math.min(Math.round(k) || 0, recording.count));
     this.warp = this.k < recording.count ? recording.warpAt(this.k) : (warp ?? this.warp);
+    this.before = before ?? recording.previousOf(this.warp, this.k);
     this.wave = null;
     this.status.textContent = "";
     this.picture?.pause();
@@ -207,7 +210,7 @@ export class ReplayView {
     const found = unit === "wavefront" ? this.stepWavefront(by) : this.find(unit, by);
     if (found === true) return true;
     if (found === null) return this.say(`There is no ${by > 0 ? "later" : "earlier"} ${unit}${unit === "line" || unit === "instruction" || unit === "barrier" ? " of this warp" : ""}.`);
-    return this.seek(found);
+    return this.seek(found, null, unit === "line" || unit === "instruction" ? this.k : null);
   }
 
   find(unit, by) {
@@ -411,7 +414,7 @@ export class ReplayView {
     const unit = kind === "shared" ? "wavefront" : "sector";
     const isBad = cost > ideal;
     const big = (value, text, name) => el("div", { class: `number ${name}` }, el("b", {}, `${value}`), el("span", {}, text));
-    return el("div", { class: "numbers" }, big(cost, `${unit}${cost === 1 ? "" : "s"}`, isBad ? "bad" : "good"), big(ideal, "the fewest possible", ""), isBad ? big(`×${Number((cost / ideal).toFixed(1))}`, "as many as needed", "bad") : null);
+    return el("div", { class: "numbers" }, big(cost, `${unit}${cost === 1 ? "" : "s"}`, isBad ? "bad" : "good"), big(ideal, "the fewest possible", ""), isBad ? big(`×${Number((cost / ideal).toFixed(1))}`, "times the fewest", "bad") : null);
   }
 
   sentences(accesses) {

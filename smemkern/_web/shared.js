@@ -5,8 +5,8 @@ import { lanesOf } from "./recording.js";
 import { format, registerTypes, typeBytes } from "./values.js";
 import { warpText } from "./lanes.js";
 
-const LEFT = 34;
-const TOP = 18;
+const GRID_LEFT = 34;
+const GRID_TOP = 18;
 const HEIGHT = 17;
 const MOST_ROWS = 256; // of one picture
 const CELLS = { writer: "warp that wrote it", value: "value", lane: "lane that wrote it", bank: "bank" };
@@ -186,7 +186,7 @@ export class SharedView {
     this.from = Math.max(0, Math.min(Number(this.top.value) || 0, this.allRows - 1));
     this.rows = Math.min(this.allRows - this.from, MOST_ROWS);
     this.topLabel.hidden = this.allRows <= MOST_ROWS;
-    const room = this.scroll.clientWidth - LEFT - 2;
+    const room = this.scroll.clientWidth - GRID_LEFT - 2;
     const least = { value: 44, writer: 11, lane: 11, bank: 11 }[this.shows.value];
     this.width = Math.max(least, Math.min(26, room / this.columns));
     if (this.shows.value === "value") this.width = Math.max(least, Math.min(60, room / this.columns));
@@ -208,8 +208,8 @@ export class SharedView {
 
   paint() {
     const colour = theme(this.scroll);
-    const width = LEFT + this.columns * this.width + 2;
-    const height = TOP + this.rows * HEIGHT + 2;
+    const width = GRID_LEFT + this.columns * this.width + 2;
+    const height = GRID_TOP + this.rows * HEIGHT + 2;
     const drawing = context(this.canvas, width, height);
     drawing.fillStyle = colour("bg");
     drawing.fillRect(0, 0, width, height);
@@ -219,20 +219,20 @@ export class SharedView {
     for (let row = 0; row < this.rows; row++) {
       for (let column = 0; column < this.columns; column++) {
         const at = (this.from + row) * this.columns + column;
-        if (at < this.count) this.paintCell(drawing, colour, at, LEFT + column * this.width, TOP + row * HEIGHT);
+        if (at < this.count) this.paintCell(drawing, colour, at, GRID_LEFT + column * this.width, GRID_TOP + row * HEIGHT);
       }
     }
     this.canvas.setAttribute("aria-label", `${this.own.name}: ${this.allRows} rows of ${this.columns}`);
-    this.legend.textContent = `Hatched: never written. Colour: the warp that wrote it. Dot: changed since the view before. ${this.accesses.length ? "Framed: what this access touches; the number is the lane." : ""}`;
+    this.legend.textContent = `Hatched: never written. Colour: the warp that wrote it. Dot: changed by the step before. ${this.accesses.length ? "Framed: what this access touches; the number is the lane." : ""}`;
   }
 
   paintHeads(drawing, colour) {
     drawing.fillStyle = colour("dim");
     drawing.textAlign = "center";
     const every = Math.ceil(18 / this.width);
-    for (let column = 0; column < this.columns; column += every) drawing.fillText(column, LEFT + (column + 0.5) * this.width, TOP / 2);
+    for (let column = 0; column < this.columns; column += every) drawing.fillText(column, GRID_LEFT + (column + 0.5) * this.width, GRID_TOP / 2);
     drawing.textAlign = "right";
-    for (let row = 0; row < this.rows; row++) drawing.fillText(this.from + row, LEFT - 6, TOP + (row + 0.5) * HEIGHT);
+    for (let row = 0; row < this.rows; row++) drawing.fillText(this.from + row, GRID_LEFT - 6, GRID_TOP + (row + 0.5) * HEIGHT);
   }
 
   paintCell(drawing, colour, at, x, y) {
@@ -246,7 +246,7 @@ export class SharedView {
     drawing.fillStyle = lanes ? colour("on-accent") : colour("cell-fg");
     drawing.textAlign = "center";
     const text = lanes ? (lanes.length > 1 ? `×${lanes.length}` : `${lanes[0]}`) : this.cellText(at, writer);
-    if (this.width >= 10 && text) drawing.fillText(text, x + w / 2, y + h / 2 + 0.5, w);
+    if (text && this.width >= 6 * text.length + 1) drawing.fillText(text, x + w / 2, y + h / 2 + 0.5, w);
     if (this.isChanged(at)) {
       drawing.fillStyle = lanes ? colour("on-accent") : colour("fg");
       drawing.beginPath();
@@ -301,8 +301,8 @@ export class SharedView {
 
   hover(event) {
     const box = this.canvas.getBoundingClientRect();
-    const column = Math.floor((event.clientX - box.left - LEFT) / this.width);
-    const row = Math.floor((event.clientY - box.top - TOP) / HEIGHT);
+    const column = Math.floor((event.clientX - box.left - GRID_LEFT) / this.width);
+    const row = Math.floor((event.clientY - box.top - GRID_TOP) / HEIGHT);
     const at = (this.from + row) * this.columns + column;
     if (column < 0 || column >= this.columns || row < 0 || row >= this.rows || at >= this.count || at === this.cell) return;
     this.select(at);

@@ -3,7 +3,7 @@
 import { context, el, onResize, theme } from "./dom.js";
 import { warpText } from "./lanes.js";
 
-const LABEL = 66;
+const NAMES = 66;
 
 export class TimeLine {
   /** @param {(k: number, warp: number | null) => void} onSeek */
@@ -24,7 +24,7 @@ export class TimeLine {
     this.frame = el(
       "div",
       {
-        class: "time", tabindex: 0, role: "slider", "aria-label": "Time line: steps of all warps",
+        class: "time-frame", tabindex: 0, role: "slider", "aria-label": "Time line: steps of all warps",
         "aria-valuemin": 0, "aria-valuemax": count, keydown: (event) => this.key(event),
         pointerdown: (event) => this.press(event), pointermove: (event) => this.drag(event),
         pointerup: () => (this.held = false), pointercancel: () => (this.held = false),
@@ -37,8 +37,8 @@ export class TimeLine {
         "div",
         { class: "row time-row" },
         el("span", { class: "legend" }, this.legend()),
-        el("button", { type: "button", "aria-label": "Show a shorter time", click: zoom(0.25) }, "＋"),
-        el("button", { type: "button", "aria-label": "Show a longer time", click: zoom(4) }, "－"),
+        el("button", { type: "button", "aria-label": "Show a shorter time", click: zoom(0.25) }, "+"),
+        el("button", { type: "button", "aria-label": "Show a longer time", click: zoom(4) }, "−"),
       ),
     );
   }
@@ -49,8 +49,8 @@ export class TimeLine {
 
   legend() {
     const parts = ["One row per warp."];
-    if (this.recording.conflicts().length) parts.push("Red, tall: bank conflict.");
-    parts.push("Dark tick below: barrier.");
+    if (this.recording.conflicts().length) parts.push("Red: bank conflict.");
+    parts.push("Dark: barrier.");
     if (this.steps.hazards.length) parts.push("▲ hazard.");
     return parts.join(" ");
   }
@@ -85,7 +85,7 @@ export class TimeLine {
   draw() {
     if (!this.frame.clientWidth || this.k === undefined) return;
     const width = this.frame.clientWidth;
-    const row = this.warps.length > 16 ? (this.warps.length > 64 ? 3 : 7) : 16;
+    const row = this.warps.length > 16 ? (this.warps.length > 48 ? 3 : 4) : 16;
     const height = this.warps.length * row + 12;
     if (!this.base || this.base.width !== width) this.base = this.paintBase(width, row, height);
     const drawing = context(this.canvas, width, height);
@@ -95,7 +95,7 @@ export class TimeLine {
 
   x(k, width) {
     const [from, to] = this.window;
-    return LABEL + ((k - from) / (to - from)) * (width - LABEL - 8);
+    return NAMES + ((k - from) / (to - from)) * (width - NAMES - 8);
   }
 
   /** All that does not move. */
@@ -110,7 +110,7 @@ export class TimeLine {
     this.warps.forEach((warp, i) => {
       if (i % every === 0) {
         drawing.fillStyle = colour("dim");
-        drawing.fillText(this.label(warp), 0, i * row + row / 2, LABEL - 6);
+        drawing.fillText(this.label(warp), 0, Math.max(6, i * row + row / 2), NAMES - 6);
       }
       this.paintWarp(drawing, colour, warp, i * row, row, width, marks);
     });
@@ -150,8 +150,8 @@ export class TimeLine {
     const names = ["time-step", "bad", "fg"];
     pixels.forEach((found, kind) => {
       drawing.fillStyle = colour(names[kind]);
-      const inset = kind ? 0 : row > 6 ? row / 4 : 0;
-      for (const x of found) drawing.fillRect(x, y + gap / 2 + inset + (kind === 2 ? row / 3 : 0), Math.max(1, step - (step > 3 ? 1 : 0)), row - gap - 2 * inset - (kind === 2 ? row / 3 : 0));
+      const inset = kind || row < 7 ? 0 : row / 5;
+      for (const x of found) drawing.fillRect(x, y + gap / 2 + inset, Math.max(1.5, step - (step > 3 ? 1 : 0)), row - gap - 2 * inset);
     });
   }
 
@@ -184,7 +184,7 @@ export class TimeLine {
     if (at < 0) return;
     drawing.fillStyle = colour("accent");
     drawing.beginPath();
-    drawing.arc(x + 0.5, at * row + row / 2, Math.max(4, row / 3), 0, 7);
+    drawing.arc(x + 0.5, at * row + row / 2, Math.max(5, row / 3), 0, 7);
     drawing.fill();
     drawing.lineWidth = 1;
     drawing.strokeStyle = colour("bg");
@@ -203,7 +203,7 @@ export class TimeLine {
     if (!this.held) return;
     const box = this.canvas.getBoundingClientRect();
     const [from, to] = this.window;
-    const part = (event.clientX - box.left - LABEL) / (box.width - LABEL - 8);
+    const part = (event.clientX - box.left - NAMES) / (box.width - NAMES - 8);
     const k = Math.round(from + Math.max(0, Math.min(1, part)) * (to - from));
     const row = (box.height - 12) / this.warps.length;
     const warp = this.warps[Math.floor((event.clientY - box.top) / row)] ?? null;
