@@ -158,7 +158,7 @@ export class ReplayView {
       return el("button", { type: "button", ".disabled": k === null, title: where, click: () => this.showHazard(index, i) }, `${name} (${where})`);
     });
     const message = hazard.message ?? `${hazard.kind} hazard`;
-    return el("div", { class: `card ${hazard.benign ? "" : "bad"}` }, el("p", {}, el("b", {}, "Hazard: "), message, hazard.cure ? el("span", { class: "cure" }, ` Cure: ${hazard.cure}.`) : null), ...buttons);
+    return el("div", { class: `card ${hazard.benign ? "" : "bad"}` }, el("p", {}, el("b", {}, "Hazard: "), message, hazard.cure ? el("span", { class: "cure" }, ` Cure: ${hazard.cure}.`) : null), el("div", {}, ...buttons));
   }
 
   bar() {

@@ -223,7 +223,7 @@ export class SharedView {
       }
     }
     this.canvas.setAttribute("aria-label", `${this.own.label ?? this.own.name}: ${this.allRows} rows of ${this.columns}`);
-    this.legend.textContent = `Stroke: never written. Colour: the warp that wrote it. Dot: changed by the step before. ${this.accesses.length ? "Framed: what this access touches; the number is the lane." : ""}`;
+    this.legend.textContent = `Stroke: never written. Colour: the warp that wrote it. Dot: changed by the step before. ${this.accesses.length ? "Solid: what this access touches; the number is the lane." : ""}`;
   }
 
   paintHeads(drawing, colour) {
