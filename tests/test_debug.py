@@ -13,12 +13,10 @@ import pytest
 import smemkern
 from smemkern import mistakes
 from smemkern._debug.expressions import Scope, Wrong
-from smemkern._debug.names import labelled
-from smemkern._debug.session import Session
+from smemkern._debug.opening import session_of_call
 from smemkern._debug.table import COMMANDS, Interpreter, Quit, find
 from smemkern._debug.terminal import Debugger
-from smemkern._replay.record import STEPS, Window, job_of, record
-from smemkern._replay.recording import Recording
+from smemkern._replay.record import STEPS
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 
@@ -40,12 +38,7 @@ def rng(request):
 
 def session_of(source, grid, block, *args, blocks=16, window=STEPS, **options):
     kernel = smemkern.Kernel(source) if isinstance(source, str) else source
-    job = job_of(kernel, (grid, block, *args), options, blocks, None, False)
-
-    def opened(first):
-        return labelled(Recording(record(job, Window(first, window))), job)
-
-    return Session(opened(0), opened)
+    return session_of_call(kernel, (grid, block, *args), options, blocks=blocks, steps=window)
 
 
 class Driver:

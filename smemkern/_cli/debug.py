@@ -110,15 +110,13 @@ def _hazard_data(hazard: dict[str, Any]) -> dict[str, Any]:
 
 def _session(chosen: argparse.Namespace) -> Any:
     """Records the call of the command line."""
-    from .._debug.names import labelled
-    from .._debug.session import Session
-    from .._replay.record import STEPS, Window, job_of, record
-    from .._replay.recording import Recording
+    from .._debug.opening import session_of_call
 
     what, args, keywords = calls.call_of(chosen)
-    job = job_of(what, tuple(args), keywords, chosen.blocks, None, chosen.equal_writes)
-
-    def opened(first: int) -> Recording:
-        return labelled(Recording(record(job, Window(first, STEPS))), job)
-
-    return Session(opened(0), opened)
+    return session_of_call(
+        what,
+        tuple(args),
+        keywords,
+        blocks=chosen.blocks,
+        equal_writes=chosen.equal_writes,
+    )

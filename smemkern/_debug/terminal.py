@@ -144,3 +144,10 @@ def _use_readline(interpreter: Interpreter) -> None:
 
 def is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+def debug(session: Session, name: str) -> None:
+    """Reads commands from the terminal, in Python."""
+    debugger = Debugger(session, print)
+    debugger.greet(name)
+    debugger.interact()
