@@ -348,9 +348,12 @@ def test_a_conflict_in_words_and_as_a_picture():
     assert "c ^ (r % 32), an XOR swizzle. It costs no memory" in words
     picture = driver("banks").splitlines()
     rows = [line for line in picture if line.startswith("wave")]
-    assert len(rows) == 8 and picture[-1] == "... and 24 more wavefronts"
-    half = picture[2:4][r // 16]
-    assert half.split()[-16 + r % 16] == "0"
+    assert len(rows) == 16 and picture[-1] == "... and 16 more wavefronts"
+    half = "0-15" if r < 16 else "16-31"
+    for wave, row in enumerate(rows):  # each serves one lane, in this bank
+        cells = row.removeprefix(f"wave {wave}").split()
+        assert cells[0] == half and cells[1 + r % 16] == str(wave)
+        assert cells[1:].count(".") == 15
     table = driver("lanes")
     assert f"{r * 4:#x}" in table and table.count("\n") > 16
     assert re.search(r"^ +31 +0xf80|31 +0xf", table, re.M)

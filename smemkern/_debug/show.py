@@ -18,7 +18,7 @@ from .session import Session
 
 WIDTH = 80
 _MAX_ROWS, _MAX_COLUMNS = 32, 16
-_BANKS, _WAVES_SHOWN = 32, 8
+_BANKS, _BANK_LINES = 32, 16
 
 
 def wrapped(text: str, indent: str = "") -> list[str]:
@@ -244,25 +244,35 @@ def access_head(machine: Machine, access: Access) -> str:
 
 def banks(machine: Machine, access: Access) -> list[str]:
     """Wavefront by wavefront, which lane each bank serves; "+": more lanes of the same word."""
-    lines = []
+    lines: list[str] = []
     last = int(access.waves[access.waves != 255].max(initial=0))
-    shared = False
-    for wave in range(min(last + 1, _WAVES_SHOWN)):
+    is_shared, wave = False, 0
+    while wave <= last and len(lines) < _BANK_LINES:
         served: dict[int, list[int]] = {}
         for lane in access.lanes:
             if access.waves[lane] == wave:
                 for bank in lane_banks(access, lane):
                     served.setdefault(bank, []).append(lane)
-        for half in (range(16), range(16, _BANKS)):
-            cells = [_bank_cell(served.get(bank, [])) for bank in half]
-            label = f"wave {wave}" if half.start == 0 else ""
-            lines.append(f"{label:<9}{half.start:>2}-{half.stop - 1:<3}{''.join(cells)}".rstrip())
-        shared |= any(len(lanes) > 1 for lanes in served.values())
-    if last >= _WAVES_SHOWN:
-        lines.append(f"... and {last + 1 - _WAVES_SHOWN} more wavefronts")
-    head = f"{'':<9}{'banks':<6}" + "  lanes, by bank"
-    note = ["+: and other lanes with the same word"] if shared else []
+        lines += _wave_lines(wave, served)
+        is_shared |= any(len(lanes) > 1 for lanes in served.values())
+        wave += 1
+    if wave <= last:
+        more = last + 1 - wave
+        lines.append(f"... and {more} more wavefront{'s' * (more != 1)}")
+    head = f"{'':<9}{'banks':<6}  the lane that each bank serves"
+    note = ["+: and other lanes with the same word"] if is_shared else []
     return [head, *lines, *note]
+
+
+def _wave_lines(wave: int, served: dict[int, list[int]]) -> list[str]:
+    """Banks 0 to 15 and 16 to 31, if they serve a lane."""
+    lines = []
+    for half in (range(16), range(16, _BANKS)):
+        if any(bank in served for bank in half):
+            cells = [_bank_cell(served.get(bank, [])) for bank in half]
+            label = "" if lines else f"wave {wave}"
+            lines.append(f"{label:<9}{half.start:>2}-{half.stop - 1:<3}{''.join(cells)}")
+    return lines
 
 
 def lane_banks(access: Access, lane: int) -> range:
