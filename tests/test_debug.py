@@ -534,3 +534,56 @@ def test_pipes(sum_call, tmp_path):
     )
     assert done.returncode == 1 and not done.stderr
     assert "Breakpoint 1, sum.cu:9" in done.stdout and "Undefined command" in done.stdout
+
+
+@pytest.mark.parametrize("with_toolkit", [True, False], ids=["prompt_toolkit", "readline"])
+def test_at_a_terminal(sum_call, tmp_path, with_toolkit):
+    import os
+
+    pexpect = pytest.importorskip("pexpect")
+    if with_toolkit:
+        pytest.importorskip("prompt_toolkit")
+    code = "import sys; from smemkern.__main__ import main; "
+    if not with_toolkit:
+        code += "sys.modules['prompt_toolkit'] = None; "
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm", "NO_COLOR": "1"}
+    import shlex
+
+    args = ["-c", f"{code}sys.exit(main(sys.argv[1:]))", *shlex.split(sum_call)]
+    child = pexpect.spawn(
+        sys.executable,
+        args,
+        env=env,
+        cwd=tmp_path,
+        encoding="utf-8",
+        timeout=30,
+        dimensions=(40, 90),
+    )
+    child.expect("Type help")
+    child.expect("smemkern")
+    child.send("break 9\r")
+    child.expect("Breakpoint 1 at sum.cu:9")
+    child.send("cont\r")
+    child.expect("Breakpoint 1, sum.cu:9")
+    child.send("info warp\t\r")
+    child.expect("Id  block")
+    child.send("nonsense\r")
+    child.expect("Undefined command")
+    child.sendintr()
+    child.send("echo still here\r")
+    child.expect("still here")
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_replay_goes_on_in_the_debugger(monkeypatch, capsys):
+    replay = smemkern.replay(
+        PERMUTED, 1, 32, *(np.arange(32, dtype=np.int32) for _ in range(3)), blocks=1
+    )
+    replay.seek(5)
+    monkeypatch.setattr("sys.stdin", io.StringIO("info line\nquit\n"))
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+    replay.debug()
+    assert "step 5 of" in capsys.readouterr().out
