@@ -266,7 +266,7 @@ def banks(machine: Machine, access: Access) -> list[str]:
 
 def _wave_lines(wave: int, served: dict[int, list[int]]) -> list[str]:
     """Banks 0 to 15 and 16 to 31, if they serve a lane."""
-    lines = []
+    lines: list[str] = []
     for half in (range(16), range(16, _BANKS)):
         if any(bank in served for bank in half):
             cells = [_bank_cell(served.get(bank, [])) for bank in half]
