@@ -276,8 +276,19 @@ extern "C" __global__ void calls(int *y) {
         driver("step")
     assert {2, 6} <= lines
     assert [one.split()[1] for one in depths[2]] == ["twice", "calls"]
-    assert depths[6][0].endswith(":6") and "inlined" in depths[6][0]
+    assert depths[6][0].startswith("#0  thrice () at ") and depths[6][0].endswith(":6")
     assert re.search(r"calls \(\) at .*:13", depths[6][1])
+    for name, line in (("twice", 1), ("thrice", 5), ("calls", 9)):
+        driver("start")
+        driver("delete")
+        driver(f"break {name}")
+        driver("continue")
+        assert session.machine.place(session.step).line in (line, line + 1, line + 2)
+        assert driver("bt").split()[1] == name
+        assert ("ended" in driver("continue")) or name == "calls"
+    with pytest.raises(Wrong, match="no function four"):
+        driver("break four")
+    driver("delete")
     driver("start")
     driver("advance 2")
     driver("finish")
