@@ -531,6 +531,10 @@ class Replay:
         """A vector of section `words`: docs/replay.md."""
         return self._recording.vector(kind, at, size)
 
+    def has_contents(self, number: int) -> bool:
+        """Whether all words of a memory are known, and not only those that the window writes."""
+        return self._recording.has_contents(number)
+
     def memory(self, number: int, step: int | None = None) -> NDArray[np.uint32]:
         """The words of a memory of header["memories"] before a step of the window."""
         return self._recording.memory(number, self._step if step is None else step)
