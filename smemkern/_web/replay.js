@@ -7,7 +7,7 @@ import { lanesOf } from "./recording.js";
 import { RegistersView } from "./registers.js";
 import { elementName, sharedArrays, SharedView } from "./shared.js";
 import { SourceView } from "./source.js";
-import { position, Steps } from "./steps.js";
+import { placeText, Steps } from "./steps.js";
 import { TimeLine } from "./timeline.js";
 import { arrayOf, fullOpcode } from "./values.js";
 
@@ -135,9 +135,7 @@ export class ReplayView {
   }
 
   placeText(k) {
-    const instruction = this.recording.instruction(k);
-    const place = position(this.recording, instruction);
-    return place ? `${this.recording.header.files[place[0]].name.split("/").at(-1)}:${place[1]}` : `PTX line ${instruction?.ptx_line}`;
+    return placeText(this.recording, this.recording.instruction(k));
   }
 
   conflictCard({ worst, count, cost, ideal }) {
