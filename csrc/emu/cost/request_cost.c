@@ -102,7 +102,7 @@ static request_cost cost_of_store_async(const emu_request *r) {
     for (uint32_t l = 0; l < LANES; l++)
         consecutive[l] = l * r->width;
     request_cost c = {.actual = banks_serial_wavefronts(r->address, r->active, r->width),
-              .ideal = banks_serial_wavefronts(consecutive, r->active, r->width)};
+                      .ideal = banks_serial_wavefronts(consecutive, r->active, r->width)};
     if (c.ideal > c.actual) c.ideal = c.actual;
     c.machine = c.actual, c.machine_ideal = c.ideal;
     return c;

@@ -317,6 +317,7 @@ static void write_hazards(const recorder *r, json *j, const smk_trace *trace) {
         json_number(j, "width", h->width);
         json_index(j, "array", (uint32_t)h->buffer);
         json_number(j, "count", (int64_t)h->count);
+        json_number(j, "found_at", (int64_t)h->step);
         json_text(j, "variable", h->variable);
         json_open(j, "parties", '[');
         write_party(r, j, &h->party, steps[0]);

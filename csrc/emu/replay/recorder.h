@@ -95,7 +95,12 @@ typedef struct recorded_warp {
     bool recorded;
 } recorded_warp;
 
-typedef enum memory_kind { MEMORY_SHARED, MEMORY_LOCAL, MEMORY_ARRAY, MEMORY_VARIABLES } memory_kind;
+typedef enum memory_kind {
+    MEMORY_SHARED,
+    MEMORY_LOCAL,
+    MEMORY_ARRAY,
+    MEMORY_VARIABLES
+} memory_kind;
 
 typedef struct recorded_memory {
     memory_kind kind;
