@@ -132,6 +132,12 @@ export class Steps {
     return null;
   }
 
+  /** Whether a conflict costs more than another, or as much in a warp before. */
+  isWorse(one, other) {
+    const [a, b] = [one.cost / one.ideal, other.cost / other.ideal];
+    return a > b || (a === b && this.recording.warpAt(one.k) < this.recording.warpAt(other.k));
+  }
+
   /** Conflicts by line, the costliest first: {key, place, count, cost, ideal, worst: {k, ...}}. */
   conflictLines() {
     const { recording } = this;
@@ -145,7 +151,7 @@ export class Steps {
       line.count++;
       line.cost += one.cost;
       line.ideal += one.ideal;
-      if (one.cost / one.ideal > line.worst.cost / line.worst.ideal) line.worst = one;
+      if (this.isWorse(one, line.worst)) line.worst = one;
     }
     return [...lines.values()].sort((a, b) => b.cost - b.ideal - (a.cost - a.ideal));
   }
