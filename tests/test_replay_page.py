@@ -18,7 +18,6 @@ import pytest
 import smemkern
 from recordings import EVENTS, NONE, OPERATIONS, Recorder, transpose
 from smemkern import _web
-from smemkern._replay.record import job_of, record
 from smemkern._replay.recording import Recording
 from test_explorer import browser
 
@@ -253,30 +252,31 @@ END:
 """
 
 
-def recorded(kernel, grid, block, *args, **window):
-    return record(job_of(kernel, (grid, block, *args), {}, window.pop("blocks", None), None, False))
-
-
 def real_recordings(rng):
     for _ in range(3):
         stride, limit = int(rng.choice([4, 8, 16, 64])), int(rng.integers(0, 40))
         ptx = KERNEL.replace("STRIDE", str(stride)).replace("LIMIT", str(limit))
         x = rng.standard_normal(128).astype(np.float32)
-        yield recorded(smemkern.Kernel(ptx, "k"), 2, 64, x, blocks=[0, 1])
+        yield smemkern.replay(smemkern.Kernel(ptx, "k"), 2, 64, x, blocks=[0, 1])
+    a = rng.standard_normal((32, 32)).astype(np.float32)
+    yield smemkern.replay("gemm", a, a, variant="conflicted", first=int(rng.integers(200)))
 
 
 def test_states_are_those_of_python(tmp_path, rng):
-    """Registers, memories and last writers of real recordings, bit for bit."""
-    made = [Recording(data) for data in real_recordings(rng)]
+    """Registers, memories and last writers of real recordings, bit for bit; lanes and accesses."""
+    replays = [*real_recordings(rng)]
+    made = [Recording(one.recording) for one in replays]
     asked = [
         {"data": packed(one.data), "steps": [0, one.count, *rng.integers(0, one.count, 4).tolist()]}
         for one in made
     ]
     answers = visit(tmp_path, {"recordings": asked}, "states.js")
     written = 0
-    for one, question, answer in zip(made, asked, answers, strict=True):
+    for replay, one, question, answer in zip(replays, made, asked, answers, strict=True):
         for k, found in zip(question["steps"], answer, strict=True):
             step = one.first + k
+            same_lanes(replay.seek(step), found["lanes"])
+            same_accesses(replay.accesses, found["accesses"])
             for warp, of_warp in enumerate(found["registers"]):
                 for number, bits in enumerate(of_warp):
                     values = one.register(number, warp, step)
@@ -299,6 +299,33 @@ def test_states_are_those_of_python(tmp_path, rng):
                     ]
                     assert who == expected, (k, number)
     assert written > 100
+
+
+def same_lanes(replay, lanes):
+    """The states of the lanes of the warp whose step it is."""
+    found = lanes[replay.warp]
+    is_here = replay.instruction is not None
+    for row, state in zip(replay.lanes, found, strict=True):
+        if row["exited"]:
+            assert state in ("exited", "absent")
+        elif row["waits"].startswith("barrier"):
+            assert state == "barrier"
+        elif not row["active"]:
+            assert state == "waits"
+        elif is_here:
+            assert state == ("executes" if row["executes"] else "guarded")
+
+
+def same_accesses(accesses, found):
+    for access, one in zip(accesses, found, strict=True):
+        assert (access.op, access.memory, access.width) == (
+            *(one["operation"], one["memory"], one["width"]),
+        )
+        assert (access.wavefronts, access.ideal) == (one["cost"], one["ideal"])
+        active = access.active
+        assert access.addresses[active].tolist() == np.array(one["addresses"])[active].tolist()
+        assert access.wavefront_index[active].tolist() == np.array(one["waves"])[active].tolist()
+        assert (one["active"] >> np.arange(32) & 1).astype(bool).tolist() == active.tolist()
 
 
 # ---- the page ----
