@@ -50,7 +50,7 @@ def _waits_for_grid(what: Any, options: dict[str, Any]) -> bool:
 def _warp_numbers(warps: int | Sequence[int] | None) -> NDArray[np.uint32] | None:
     if warps is None:
         return None
-    given = np.atleast_1d(np.asarray(warps))
+    given = np.atleast_1d(np.asarray(warps, np.int64 if warps == [] else None))
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise TypeError(f"warps should be an int or a list of ints, not {warps!r}")
     if not given.size or given.min() < 0 or given.max() >= 32:

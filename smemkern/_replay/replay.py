@@ -97,6 +97,12 @@ class Replay:
     def _load(self, first: int) -> None:
         window = self._window._replace(first=first)
         self._recording = Recording(record(self._job, window, self._progress))
+        nothing = self.count == 0 and first < self.total
+        if nothing or (self.header["omitted_blocks"] and not self.total):
+            raise MemoryError(
+                f"max_bytes={window.max_bytes} has no room for step {first}: choose fewer blocks "
+                "or warps, or a larger max_bytes"
+            )
 
     # ---- what there is ----
 
@@ -151,16 +157,20 @@ class Replay:
         IndexError
             If the run has no such step.
         MemoryError
-            If one step alone exceeds the recording's limit.
+            If max_bytes has no room for the step.
         """
         __tracebackhide__ = True
         step = int(step)
         if not 0 <= step <= self.total:
             raise IndexError(f"there is no step {step}: the run has {self.total}")
-        if not self.first <= step <= self.first + self.count:
+        if not self._has(step):
             self._record_around(step)
         self._step, self._warp = step, None
         return self
+
+    def _has(self, step: int) -> bool:
+        """Whether the window has the step, or is up to the end of the run, which it names."""
+        return step in self.steps or step == self.total == self.first + self.count
 
     def _record_around(self, step: int) -> None:
         """Records a window that has the step, with more steps in the direction of the move."""
@@ -168,13 +178,8 @@ class Replay:
         span = max(min(self._window.steps, self.count), 1)
         before = span * 3 // 4 if step < self.first else span // 4
         self._load(max(0, step - before))
-        if step > self.first + self.count:  # the limit of bytes ended the window before
+        if not self._has(step):  # the limit of bytes ended the window before
             self._load(step)
-        if self.count == 0 and step < self.total:
-            raise MemoryError(
-                f"step {step} alone takes more than {self._window.max_bytes} bytes: choose fewer "
-                "blocks or warps, or a larger max_bytes"
-            )
 
     def _record_before(self, end: int) -> None:
         """Records a window that ends at step `end` or later."""
@@ -182,9 +187,7 @@ class Replay:
         span = max(min(self._window.steps, self.count), 1)
         self._load(max(0, end - span))
         while self.first + self.count < end:
-            span = max(self.count * 3 // 4, 1) if self.count else span // 2
-            if span == 0:
-                raise MemoryError(f"step {end - 1} alone exceeds max_bytes")
+            span = max(self.count * 3 // 4, 1)
             self._load(max(0, end - span))
 
     def forward(self, n: int = 1) -> Replay:
@@ -318,8 +321,6 @@ class Replay:
             self._step = begin
         else:
             self._load(end)
-            if self.count == 0:
-                self._record_around(end)  # raises
             self._step = end - 1
         return True
 

@@ -171,6 +171,7 @@ struct recorder {
     const char *truncated;
     bool out_of_memory;
     size_t live_bytes, header_bytes;
+    uint64_t n_omitted; /* blocks for whose shared memory the limit has no room */
     LIST(live_block) members;
     LIST(recorded_function) functions;
     uint32_t n_instructions, n_registers;
