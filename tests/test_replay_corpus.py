@@ -7,7 +7,7 @@ import smemkern
 from corpus import CASES
 from smemkern import _core
 from test_corpus import kernel
-from test_replay import check_loads
+from test_replay import check_arithmetic, check_loads
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 
@@ -60,6 +60,7 @@ def test_corpus(case):
         counts = counted_with(call, size)
         trace = smemkern.trace(*call, **size)  # writes the arrays, for the next launch
         assert not [one for one in replay.hazards if not one.benign]
+        check_arithmetic(replay, limit=150)
         if replay.count == replay.total:
             check_counts(replay, counts)
             check_loads(replay, limit=60)
