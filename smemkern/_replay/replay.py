@@ -16,6 +16,7 @@ from .record import MAX_BYTES, STEPS, Job, Window, call_of, job_of, record
 from .recording import LANES, NONE, Recording, Writer
 
 _WAITS_AT_BARRIER = "barrier"
+LARGEST_CELL = 8_000_000  # characters of a page in a notebook
 _LANE = np.dtype(
     [
         ("active", bool),
@@ -531,6 +532,10 @@ class Replay:
         """A vector of section `words`: docs/replay.md."""
         return self._recording.vector(kind, at, size)
 
+    def has_contents(self, number: int) -> bool:
+        """Whether all words of a memory are known, and not only those that the window writes."""
+        return self._recording.has_contents(number)
+
     def memory(self, number: int, step: int | None = None) -> NDArray[np.uint32]:
         """The words of a memory of header["memories"] before a step of the window."""
         return self._recording.memory(number, self._step if step is None else step)
@@ -697,7 +702,14 @@ class Replay:
         return made
 
     def _repr_html_(self) -> str:
-        return self._page()
+        from .._web import frame
+
+        document = self._page()
+        if len(document) > LARGEST_CELL:
+            size = f"{len(document) / 1e6:.0f} MB"
+            return f'<p>A page of {size}, too large for a cell: save("replay.html") writes it.</p>'
+        made: str = frame(document)
+        return made
 
     def _nodes(self) -> list[Node]:
         where = f"{self.header['title']}: step {self._step} of {self.total}"
