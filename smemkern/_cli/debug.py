@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .._render.document import Listing
 from . import calls, common
 from .common import Answer
 
@@ -24,7 +23,7 @@ EXAMPLES = (
         """\
 ...
 (smemkern) explain hazard 1
-1. RAW race, shared part[...
+1. RAW ...
    cure: a __syncthreads() that all threads of the block reach, ...""",
     ),
 )
@@ -89,7 +88,7 @@ def run(chosen: argparse.Namespace) -> Answer:
         "hazards": [_hazard_data(hazard) for hazard in header["hazards"]],
         "commands": [ran._asdict() for ran in debugger.ran],
     }
-    return Answer(data, [Listing([])], common.FOUND if failed else common.FINE)
+    return Answer(data, [], common.FOUND if failed else common.FINE)
 
 
 def _printed(line: str) -> None:
@@ -111,11 +110,13 @@ def _hazard_data(hazard: dict[str, Any]) -> dict[str, Any]:
 
 def _session(chosen: argparse.Namespace) -> Any:
     """Records the call of the command line."""
-    from .._debug.session import Session
-    from .._replay.record import STEPS, Window, job_of, record
-    from .._replay.recording import Recording
+    from .._debug.opening import session_of_call
 
     what, args, keywords = calls.call_of(chosen)
-    job = job_of(what, tuple(args), keywords, chosen.blocks, None, chosen.equal_writes)
-    opened = lambda first: Recording(record(job, Window(first, STEPS)))  # noqa: E731
-    return Session(opened(0), opened)
+    return session_of_call(
+        what,
+        tuple(args),
+        keywords,
+        blocks=chosen.blocks,
+        equal_writes=chosen.equal_writes,
+    )

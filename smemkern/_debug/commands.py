@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from . import show
-from .expressions import Array, Scope, Wrong, tokens
+from .expressions import Array, Cell, Scope, Wrong, tokens
 from .session import Session, Stop
 from .state import barrier_lines, hazard_lines, hazard_place, register_lines, shared_lines
 
@@ -34,16 +34,17 @@ def _stopped(session: Session, stop: Stop, with_instruction: bool = False) -> Li
 def _changes(session: Session, stop: Stop) -> Lines:
     """The element before the step, and after it."""
     assert stop.point is not None and stop.point.cell is not None
-    cell, lines = stop.point.cell, []
+    cell, machine = stop.point.cell, session.machine
     try:
-        before = Scope(session.machine, session.warp, session.step).load(cell)
-        after = Scope(session.machine, session.warp, session.step + 1).load(cell)
-    except Wrong:
+        before, after = (
+            show.element_text(Scope(machine, session.warp, step), cell)
+            for step in (session.step, session.step + 1)
+        )
+    except Wrong:  # its contents are not in the recording
         return []
-    lines.append(f"Old value = {show.number(before[()])}")
-    if not stop.point.what.startswith("read"):
-        lines.append(f"New value = {show.number(after[()])}")
-    return lines
+    if stop.point.kind.startswith("read"):
+        return [f"Value = {before}"]
+    return [f"Old value = {before}", f"New value = {after}"]
 
 
 def _repeat(text: str, move: Callable[[], Stop]) -> Stop:
@@ -61,7 +62,7 @@ def _repeat(text: str, move: Callable[[], Stop]) -> Stop:
 def do_continue(session: Session, text: str, forward: bool) -> Lines:
     if not forward and session.step <= session.machine.first == 0:
         return ["", "No more reverse-execution history.", *show.where(session, False)]
-    if forward and session.is_at_end and not session.machine.header["truncated"]:
+    if forward and session.is_at_end:
         raise Wrong("the kernel has ended: reverse-continue goes back, run starts again")
     count = text.strip() or "1"
     if not re.fullmatch(r"\d{1,9}", count):
@@ -89,7 +90,7 @@ def do_start(session: Session, text: str) -> Lines:
 
 
 def _to_start(session: Session) -> None:
-    if session.machine.first and not session.open_window(0):
+    if not session.has_step(0):
         raise Wrong("the recording does not begin at the kernel's start")
     session.go(session.machine.first)
     session.is_fresh = True
@@ -143,7 +144,7 @@ def do_goto(session: Session, text: str) -> Lines:
     step = names[where] if where in names else int(where)
     if step > machine.header["total"]:
         raise Wrong(f"the run has {machine.header['total']} steps")
-    if not machine.first <= step <= machine.end and not session.open_window(step):
+    if not session.has_step(step):
         raise Wrong(f"the recording has steps {machine.first} to {machine.end}")
     session.go(step)
     session.is_fresh = step == 0
@@ -252,7 +253,10 @@ def do_print(session: Session, text: str) -> Lines:
     prefix = f"${len(session.values)} = "
     if row:
         return [f"{prefix}{text.strip()}", *show.array_lines(scope, *row, form)]
-    return show.value_lines(session, scope.value(text), form, prefix)
+    result = scope.evaluated(text)
+    if isinstance(result, Cell):
+        return show.cell_lines(session, scope, result, form, prefix)
+    return show.value_lines(session, result, form, prefix)
 
 
 def _row_of(scope: Scope, text: str) -> tuple[Array, tuple[int, ...]] | None:
@@ -323,6 +327,8 @@ def do_explain(session: Session, text: str) -> Lines:
         return hazard_lines(session, int(found[1]))
     if text.strip():
         raise Wrong("explain takes no argument, or hazard N")
+    if not session.machine.count:
+        raise Wrong("nothing has run: the launch was refused; info hazards says why")
     from .state import explanation
 
     return explanation(session)
@@ -379,14 +385,14 @@ def do_lane(session: Session, text: str) -> Lines:
 def _info_points(session: Session, text: str) -> Lines:
     if not session.points:
         return ["No breakpoints, watchpoints or catchpoints."]
-    lines = [f"{'Num':<4}{'Type':<12}{'Enb':<4}What"]
+    lines = [f"{'Num':<4}{'Type':<18}{'Enb':<4}What"]
     for p in session.points:
-        lines.append(show.cut(f"{p.number:<4}{p.kind:<12}{'ny'[p.is_enabled]:<4}{p.what}"))
+        lines.append(show.cut(f"{p.number:<4}{p.kind:<18}{'ny'[p.is_enabled]:<4}{p.what}"))
         if p.condition:
-            lines.append(show.cut(f"{'':<20}stop only if {p.condition}"))
+            lines.append(show.cut(f"{'':<26}stop only if {p.condition}"))
         if p.hits:
             times = "time" if p.hits == 1 else "times"
-            lines.append(f"{'':<20}already hit {p.hits} {times}")
+            lines.append(f"{'':<26}already hit {p.hits} {times}")
     return lines
 
 
@@ -453,4 +459,9 @@ def do_info(session: Session, text: str) -> Lines:
     name, _, rest = text.strip().partition(" ")
     if not name:
         return [f"info {key} -- {what}" for key, (what, _) in INFO.items()]
-    return INFO[unique(name, {key: (key,) for key in INFO}, "info ")][1](session, rest)
+    names: dict[str, tuple[str, ...]] = {key: (key,) for key in INFO}
+    names["breakpoints"] += ("b",)
+    which = unique(name, names, "info ")
+    if not session.machine.header["warps"] and which not in ("hazards", "record", "sources"):
+        raise Wrong("nothing has run: the launch was refused; info hazards says why")
+    return INFO[which][1](session, rest)

@@ -74,7 +74,8 @@ _MAX_DEPTH = 50
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
-    found, at = [], 0
+    found: list[tuple[str, str]] = []
+    at = 0
     text = text.rstrip()
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -98,14 +99,16 @@ class Scope:
 
     # ---- parsing and evaluating ----
 
+    def evaluated(self, text: str) -> Value | Cell:
+        """A value, or the place in memory that an expression names; raises Wrong."""
+        return _Parser(self, tokens(text)).whole()
+
     def value(self, text: str) -> Value:
-        """The value of an expression; raises Wrong."""
-        found = _Parser(self, tokens(text)).whole()
+        found = self.evaluated(text)
         return self.load(found) if isinstance(found, Cell) else found
 
     def cell(self, text: str) -> Cell:
-        """The place in memory that an expression names; raises Wrong."""
-        found = _Parser(self, tokens(text)).whole()
+        found = self.evaluated(text)
         if not isinstance(found, Cell):
             raise Wrong(
                 f"{text.strip()} is no place in memory: name an element, such as tile[3][4]"
@@ -184,8 +187,35 @@ class Scope:
         for index, memory in enumerate(self.machine.header["memories"]):
             if memory["kind"] == "array":
                 one = self.machine.header["arrays"][memory["array"]]
+                if not one.get("dtype"):
+                    one["dtype"] = _DTYPES.get(self.machine.accessed_type(index) or "", "u4")
                 found.append(_global_array(one, index, memory["array"]))
         return found
+
+    def at_offset(self, memory: int, offset: int) -> Cell | None:
+        """The element at that byte, if it is of an array."""
+        for array in self.arrays():
+            at = offset - array.offset
+            if array.memory != memory or at < 0 or at % array.itemsize:
+                continue
+            index: list[int] = []
+            for stride in array.strides:
+                if stride <= 0:
+                    break
+                index.append(at // stride)
+                at %= stride
+            inside = all(not n or i < n for i, n in zip(index, array.shape, strict=False))
+            if len(index) == len(array.shape) and at == 0 and inside:
+                return Cell(array, np.asarray(offset, np.int64))
+        return None
+
+    def name_of(self, cell: Cell) -> str:
+        """tile[3][4]; cell: of at_offset"""
+        at, name = int(cell.offsets) - cell.array.offset, cell.array.name
+        for stride in cell.array.strides:
+            name += f"[{at // stride}]"
+            at %= stride
+        return name
 
     def element(self, array: Array, indices: list[Value]) -> Cell:
         if len(indices) > len(array.shape):
@@ -270,15 +300,23 @@ def _shared_array(one: dict[str, Any], memory: int, memory_bytes: int) -> Array:
         strides: tuple[int, ...] = (cols * dtype.itemsize, dtype.itemsize)
     else:
         shape, strides = (count,), (dtype.itemsize,)
-    return Array(plain_name(one["name"]), memory, one["offset"], dtype, shape, strides)
+    return Array(
+        one.get("label") or plain_name(one["name"]), memory, one["offset"], dtype, shape, strides
+    )
 
 
 def _global_array(one: dict[str, Any], memory: int, number: int) -> Array:
-    name = one.get("name") or f"arg{number}"
-    dtype = np.dtype(one.get("dtype") or "u4")
+    name = one.get("label") or f"arg{number}"
+    offset = one.get("offset") or 0
+    try:
+        dtype = np.dtype(one.get("dtype") or "u4")
+    except TypeError:  # structs, and types of other packages: as words
+        dtype = np.dtype("V")
+    if dtype.kind not in "biufc":
+        return Array(name, memory, offset, np.dtype("u4"), (one["bytes"] // 4,), (4,))
     shape = tuple(one.get("shape") or (one["bytes"] // dtype.itemsize,))
     strides = tuple(one.get("strides") or np.empty(shape, dtype).strides)
-    return Array(name, memory, one.get("offset") or 0, dtype, shape, strides)
+    return Array(name, memory, offset, dtype, shape, strides)
 
 
 def plain_name(name: str) -> str:

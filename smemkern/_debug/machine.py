@@ -5,6 +5,7 @@ A step is one instruction of one warp. State at a step is before the instruction
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from os.path import basename
@@ -256,6 +257,15 @@ class Machine:
             addresses = addresses & np.uint64(_ARRAY_MASK)
         return rows, addresses, active
 
+    def accessed_type(self, memory: int) -> str | None:
+        """The type in the first instruction that accesses a memory: "f32"."""
+        rows, _, active = self._rows_of(memory)
+        if not active.any():
+            return None
+        step = int(self._steps_of_rows("first_access", rows[active.any(-1)][:1])[0])
+        found = re.search(r"\.([fusb](?:8|16|32|64))\b", self.instruction(step)["text"])
+        return found[1] if found else None
+
     def touches(
         self, memory: int, low: int, high: int, ops: frozenset[str], lane: int | None = None
     ) -> NDArray[np.int64]:
@@ -265,7 +275,11 @@ class Machine:
         is_op = np.array(wanted)[self.columns["access_operation"][rows]]
         width = self.columns["access_width"][rows].astype(np.uint64)[:, None]
         hit = active & (addresses < np.uint64(high)) & (addresses + width > np.uint64(low))
-        touching = hit.any(-1) if lane is None else hit[:, lane]
+        if lane is not None:  # of a bulk copy a lane is not a thread
+            is_chunk = [name.startswith(("bulk", "matrix")) for name in self.header["operations"]]
+            by_chunk = np.array(is_chunk)[self.columns["access_operation"][rows]]
+            hit &= by_chunk[:, None] | (np.arange(LANES) == lane)
+        touching = hit.any(-1)
         return self._steps_of_rows("first_access", rows[touching & is_op])
 
     def arrivals(self, memory: int, low: int, high: int) -> NDArray[np.int64]:
@@ -293,6 +307,21 @@ class Machine:
             c["access_space"] == shared
         )
         return self._steps_of_rows("first_access", np.flatnonzero(over))
+
+    def shared_requests(self, low: int, high: int, limit: int) -> list[Access]:
+        """The distinct requests to these bytes of shared memory, up to a number."""
+        c = self.columns
+        shared = self.header["spaces"].index("shared")
+        rows = np.flatnonzero((c["access_space"] == shared) & (c["access_cost"] > 0))
+        found: dict[tuple[Any, ...], int] = {}
+        addresses = self._addresses(rows, False)
+        for row, at in zip(rows.tolist(), addresses, strict=True):
+            if low <= int(at[int(c["access_active"][row]).bit_length() - 1]) < high:
+                what = c["access_operation"][row], c["access_active"][row], c["access_width"][row]
+                found.setdefault((*map(int, what), at.tobytes()), row)
+                if len(found) == limit:
+                    break
+        return [self._access(row) for row in found.values()]
 
     # ---- events ----
 

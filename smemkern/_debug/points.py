@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .expressions import Cell, Scope, Wrong
+from .functions import entries, functions
 from .machine import READS, WRITES, Machine
 
 Steps = NDArray[np.int64]
@@ -21,7 +22,7 @@ class Point:
     """Where to stop. `steps` finds the steps in a window, in ascending order."""
 
     number: int
-    kind: str  # "breakpoint", "watchpoint", "catchpoint"
+    kind: str  # "breakpoint", "read watchpoint", "catchpoint", ...
     what: str
     steps: Callable[[Machine], Steps]
     condition: str | None = None
@@ -30,11 +31,14 @@ class Point:
     hits: int = 0
     cell: Cell | None = None  # of a watchpoint
 
+    @property
+    def is_watchpoint(self) -> bool:
+        return self.kind.endswith("watchpoint")
+
     def title(self) -> str:
         """As a stop names it."""
-        names = {"read": "Read watchpoint", "access": "Access watchpoint"}
-        name = names.get(self.what.split()[0], self.kind.capitalize())
-        return f"{'Temporary ' + name.lower() if self.is_temporary else name} {self.number}"
+        name = f"temporary {self.kind}" if self.is_temporary else self.kind
+        return f"{name.capitalize()} {self.number}"
 
     def holds(self, machine: Machine, step: int) -> bool:
         """Whether the condition is true in a lane that executes the step, or there is none."""
@@ -104,7 +108,9 @@ def _at_function(machine: Machine, name: str) -> tuple[str, Any]:
     for index, function in enumerate(machine.header["functions"]):
         if name in (function["name"], demangled(function["name"]).plain):
             return name, lambda one, index=index: _entries(one, index)
-    raise Wrong(f"function {name} is not in the recording, or is inlined: give a line")
+    if any(name == one.name for one in functions(machine)):  # inlined
+        return name, lambda one: entries(one, name)
+    raise Wrong(f"there is no function {name}: give its name, a line, or FILE:LINE")
 
 
 def _entries(machine: Machine, function: int) -> Steps:
@@ -161,7 +167,8 @@ def hazard_steps(machine: Machine, number: int | None) -> Steps:
     hazards = machine.header["hazards"]
     if number is not None and not 1 <= number <= len(hazards):
         raise Wrong(f"there is no hazard {number}; info hazards lists them")
-    chosen = hazards if number is None else [hazards[number - 1]]
+    harmful = [one for one in hazards if not one["benign"]]
+    chosen = harmful if number is None else [hazards[number - 1]]
     found = []
     for one in chosen:
         steps = [p["step"] for p in one["parties"] if p.get("step") is not None]

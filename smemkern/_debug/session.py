@@ -9,7 +9,7 @@ import numpy as np
 
 from .._replay.recording import Recording
 from .expressions import Cell, Scope, Wrong
-from .machine import Machine
+from .machine import Machine, Place
 from .points import WATCHED, Point, Steps, at_location, on_event, on_memory
 
 
@@ -42,12 +42,13 @@ class Session:
         self.numbered = 0
         self.is_fresh = True  # nothing has run: the first step itself may be a stop
         self.values: list[object] = []
+        self.starts = [self.machine.first]  # of the windows so far
 
     # ---- where it is ----
 
     @property
     def is_at_end(self) -> bool:
-        return self.step >= self.machine.end
+        return self.step >= int(self.machine.header["total"])
 
     @property
     def at(self) -> int | None:
@@ -95,10 +96,10 @@ class Session:
     ) -> Point:
         if cell.offsets.ndim:
             raise Wrong(f"{text.strip()} is one element per lane: watch one, such as tile[3][4]")
-        kind = {"watch": "write", "rwatch": "read", "awatch": "access"}[name]
+        prefix = {"watch": "", "rwatch": "read ", "awatch": "access "}[name]
         array, low = cell.array, int(cell.offsets)
         steps = on_memory(array.memory, low, array.itemsize, WATCHED[name], warp, lane)
-        point = self.add("watchpoint", f"{kind} {text.strip()}", steps)
+        point = self.add(f"{prefix}watchpoint", text.strip(), steps)
         point.cell = cell
         return point
 
@@ -110,12 +111,41 @@ class Session:
 
     # ---- searching ----
 
-    def open_window(self, first: int) -> bool:
-        """Records the window from that step on; False: there is no way to."""
-        if self.record is None:
-            return False
+    def open_window(self, first: int) -> None:
+        """Records the window from that step on."""
+        assert self.record is not None
         self.machine = Machine(self.record(first))
-        return self.machine.count > 0
+        if first not in self.starts:
+            self.starts.append(first)
+
+    def next_window(self) -> bool:
+        """Goes to the beginning of the window that follows; False: there is none."""
+        machine = self.machine
+        if self.record is None or not machine.header["truncated"] or not machine.count:
+            return False
+        self.open_window(machine.end)
+        self.step = self.machine.first
+        return True
+
+    def previous_window(self) -> bool:
+        """Goes to the end of the window before. They follow each other without a gap."""
+        earlier = [start for start in self.starts if start < self.machine.first]
+        if not earlier or self.record is None:
+            return False
+        self.open_window(max(earlier))
+        self.step = self.machine.end
+        return True
+
+    def has_step(self, step: int) -> bool:
+        """Opens the window that has a step; False: none has."""
+        if step < self.machine.first:
+            earlier = [start for start in self.starts if start <= step]
+            if not earlier or self.record is None:
+                return False
+            self.open_window(max(earlier))
+        while step >= self.machine.end and self.next_window():
+            pass
+        return self.machine.first <= step <= self.machine.end
 
     def find(self, forward: bool, low: int, high: int, own: int | None = None) -> Stop | None:
         """The first stop from `low` to before `high`, or the last one; moves there.
@@ -136,7 +166,7 @@ class Session:
 
     def stops_of(self, point: Point, own: int | None) -> Steps:
         steps = point.steps(self.machine)
-        if own is None or point.kind == "watchpoint":
+        if own is None or point.is_watchpoint:
             return steps
         return steps[self.machine.columns["step_warp"][steps - self.machine.first] == own]
 
@@ -156,23 +186,17 @@ class Session:
 
     def run(self, forward: bool) -> Stop:
         """To the next stop, through as many windows as it takes."""
+        low = self.step if self.is_fresh else self.step + 1
         while True:
             machine = self.machine
-            low = self.step if self.is_fresh else self.step + 1
             span = (low, machine.end) if forward else (machine.first, self.step)
             found = self.find(forward, *span)
             if found:
                 return found
-            if forward and machine.header["truncated"] and self.open_window(machine.end):
-                self.step, self.is_fresh = self.machine.first, True
-            elif not forward and machine.first and self.open_window(self.window_before()):
-                self.step = machine.first
-            else:
+            if not (self.next_window() if forward else self.previous_window()):
                 self.go(machine.end if forward else machine.first)
                 return END if forward else START
-
-    def window_before(self) -> int:
-        return max(0, self.machine.first - max(self.machine.count, 1))
+            low = self.machine.first
 
     # ---- by the warp in focus ----
 
@@ -201,6 +225,17 @@ class Session:
         self.go(target, warp)
         return Stop()
 
+    def cross(self, forward: bool) -> Stop | None:
+        """Into the next window, or the one before; a stop on the way there ends it."""
+        machine, warp = self.machine, self.warp
+        span = (self.step + 1, machine.end) if forward else (machine.first, self.step)
+        if found := self.find(forward, *span, warp):
+            return found
+        if not (self.next_window() if forward else self.previous_window()):
+            return self.leave(forward)
+        self.step -= forward  # its first step is one to look at
+        return None
+
     def depth(self, step: int) -> int:
         """Calls that the step is in: inlined ones, and those of device functions."""
         return self.machine.place(step).depth + self.calls(step)
@@ -211,48 +246,62 @@ class Session:
         steps, depths = call_depths(self.machine, self.machine.warp(step))
         return int(depths[np.searchsorted(steps, step)])
 
-    def is_new_line(self, step: int, origin: int) -> bool:
-        """Whether a step is at another line than an earlier one, or comes back to its line."""
-        column, first = self.machine.columns["step_instruction"], self.machine.first
-        return self.machine.place(step) != self.machine.place(origin) or bool(
-            column[step - first] <= column[origin - first]
+    def position(self, step: int) -> tuple[Place, int]:
+        """The place of a step, and its instruction's number."""
+        return self.machine.place(step), int(
+            self.machine.columns["step_instruction"][step - self.machine.first]
         )
 
     def line_forward(self, over_calls: bool) -> Stop:
         origin = self.need_at()
-        steps = self.machine.steps_of(self.warp)
-        depth = self.depth(origin) if over_calls else 0
-        for step in steps[np.searchsorted(steps, origin) + 1 :].tolist():
-            if over_calls and self.depth(step) > depth:
-                continue
-            if self.is_new_line(step, origin):
-                return self.move(step, True)
-        return self.move(None, True)
+        place, number = self.position(origin)
+        depth = self.depth(origin) if over_calls else 1 << 30
+        low = origin + 1
+        while True:
+            steps = self.machine.steps_of(self.warp)
+            for step in steps[np.searchsorted(steps, low) :].tolist():
+                at = self.position(step)
+                if self.depth(step) <= depth and is_new_line(at, (place, number)):
+                    return self.move(step, True)
+            if stop := self.cross(True):
+                return stop
+            low = self.machine.first
 
     def line_back(self, over_calls: bool) -> Stop:
-        steps = self.machine.steps_of(self.warp)
-        at = int(np.searchsorted(steps, self.step)) - 1
         origin = self.at
         depth = self.depth(origin) if over_calls and origin is not None else 1 << 30
-        while at >= 0 and self.depth(int(steps[at])) > depth:
-            at -= 1
-        if at < 0:
-            return self.move(None, False)
-        start = line = int(steps[at])
-        while at > 0:  # to the beginning of that line
-            earlier = int(steps[at - 1])
-            is_deeper = over_calls and self.depth(earlier) > depth
-            if not is_deeper and self.is_new_line(line, earlier):
+        while True:
+            steps = self.machine.steps_of(self.warp)
+            at = int(np.searchsorted(steps, self.step)) - 1
+            while at >= 0 and self.depth(int(steps[at])) > depth:
+                at -= 1
+            if at >= 0:
+                return self.move(self.line_start(at, depth), False)
+            if stop := self.cross(False):
+                return stop
+
+    def line_start(self, at: int, depth: int) -> int:
+        """The first step of the line that the warp's step number `at` belongs to."""
+        steps = self.machine.steps_of(self.warp)
+        start = int(steps[at])
+        for earlier in steps[:at][::-1].tolist():
+            if self.depth(earlier) > depth:
+                continue
+            if is_new_line(self.position(start), self.position(earlier)):
                 break
-            at -= 1
-            if not is_deeper:
-                start = line = earlier
-        return self.move(start, False)
+            start = earlier
+        return start
 
     def instruction(self, forward: bool) -> Stop:
-        if forward:
-            return self.move(self.machine.next_of(self.warp, self.need_at() + 1), True)
-        return self.move(self.machine.before(self.warp, self.step), False)
+        low = self.need_at() + 1 if forward else self.step
+        while True:
+            machine = self.machine
+            found = machine.next_of(self.warp, low) if forward else machine.before(self.warp, low)
+            if found is not None:
+                return self.move(found, forward)
+            if stop := self.cross(forward):
+                return stop
+            low = self.machine.first if forward else self.machine.end
 
     def finish(self, forward: bool) -> Stop:
         """Out of the innermost call; backwards to the line that calls."""
@@ -267,3 +316,8 @@ class Session:
             if self.depth(step) < depth:
                 return self.move(step, forward)
         return self.move(None, forward)
+
+
+def is_new_line(at: tuple[Place, int], origin: tuple[Place, int]) -> bool:
+    """Whether a step is at another line than an earlier one, or comes back to its line."""
+    return at[0] != origin[0] or at[1] <= origin[1]

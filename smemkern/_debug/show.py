@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .expressions import Array, Scope
+from .._replay.recording import UNINITIALIZED
+from .expressions import Array, Cell, Scope
 from .frames import frames
 from .lanes import lane_states
 from .machine import LANES, Access, Machine, Place, lanes_of
@@ -17,7 +18,7 @@ from .session import Session
 
 WIDTH = 80
 _MAX_ROWS, _MAX_COLUMNS = 32, 16
-_BANKS, _WAVES_SHOWN = 32, 8
+_BANKS, _BANK_LINES = 32, 16
 
 
 def wrapped(text: str, indent: str = "") -> list[str]:
@@ -71,7 +72,7 @@ def where(session: Session, with_instruction: bool) -> list[str]:
     if at is None:
         return [f"{warp_named(machine, session.warp)} has ended (step {session.step})"]
     place = machine.place(at)
-    function = frames(machine, at)[-1].function
+    function = frames(machine, at)[0].function
     lanes = lanes_named(machine.active(at))
     step = f"step {at} of {machine.header['total']}"
     lines = wrapped(
@@ -159,13 +160,39 @@ def value_lines(session: Session, values: NDArray[Any], form: str, prefix: str) 
     return [f"{prefix}by lane", *lane_table(values, lanes, form)]
 
 
+def element_text(scope: Scope, cell: Cell) -> str:
+    if not is_written(scope, cell.array, cell.offsets[None])[0]:
+        return "- (never written)"
+    return number(scope.load(cell)[()])
+
+
+def cell_lines(session: Session, scope: Scope, cell: Cell, form: str, prefix: str) -> list[str]:
+    """An element, and who wrote it; elements by lane."""
+    offsets = cell.offsets
+    if session.lane is not None and offsets.ndim:
+        offsets = offsets[session.lane]
+    values = scope.load(Cell(cell.array, offsets))
+    if offsets.ndim:
+        return value_lines(session, values, form, prefix)
+    if not is_written(scope, cell.array, offsets[None])[0]:
+        return [f"{prefix}- (never written)"]
+    text = prefix + number(values[()], form)
+    writer = scope.machine.writer(cell.array.memory, int(offsets), scope.step)
+    if writer is None or writer.warp is None:
+        return [text]
+    who = f"written by {warp_named(scope.machine, writer.warp)} lane {writer.lane}"
+    when = "" if writer.step is None else f", step {writer.step}"
+    at = "" if writer.instruction is None else f", {scope.machine.places[writer.instruction]}"
+    return wrapped(f"{text} ({who}{when}{at})")
+
+
 def array_lines(scope: Scope, array: Array, first: tuple[int, ...], form: str) -> list[str]:
     """The elements of an array, or of a row of it."""
     shape, strides = array.shape[len(first) :], array.strides[len(first) :]
     offset = array.offset + sum(i * s for i, s in zip(first, array.strides, strict=False))
     shape = tuple(min(n, _MAX_ROWS if k < len(shape) - 1 else n) for k, n in enumerate(shape))
     rows = np.ndindex(shape[:-1])
-    lines = []
+    lines: list[str] = []
     for row in list(rows)[:_MAX_ROWS]:
         at = offset + sum(i * s for i, s in zip(row, strides, strict=False))
         lines += _row_lines(scope, array, (*first, *row), at, shape[-1], strides[-1], form)
@@ -177,11 +204,11 @@ def array_lines(scope: Scope, array: Array, first: tuple[int, ...], form: str) -
 def _row_lines(
     scope: Scope, array: Array, row: tuple[int, ...], at: int, n: int, stride: int, form: str
 ) -> Iterator[str]:
-    from .expressions import Cell
-
     n = min(n, 64 * _MAX_COLUMNS)
-    values = scope.load(Cell(array, at + stride * np.arange(n)))
-    texts = [number(one, form) for one in values]
+    offsets = at + stride * np.arange(n)
+    values = scope.load(Cell(array, offsets))
+    written = is_written(scope, array, offsets)
+    texts = [number(v, form) if w else "-" for v, w in zip(values, written, strict=True)]
     width = max(map(len, texts), default=1) + 1
     name = array.name + "".join(f"[{i}]" for i in row)
     label = len(f"{name}[{n}]") + 3
@@ -189,6 +216,18 @@ def _row_lines(
     for first in range(0, n, per_row):
         some = "".join(text.rjust(width) for text in texts[first : first + per_row])
         yield cut(f"  {f'{name}[{first}]':<{label - 2}}{some}")
+
+
+def is_written(scope: Scope, array: Array, offsets: NDArray[np.int64]) -> list[bool]:
+    """False: shared memory that no thread has written."""
+    machine = scope.machine
+    if machine.header["memories"][array.memory]["kind"] != "shared":
+        return [True] * len(offsets)
+    words = machine.words(array.memory, scope.step)[offsets // 4]
+    return [
+        int(word) != UNINITIALIZED or machine.writer(array.memory, offset, scope.step) is not None
+        for word, offset in zip(words, offsets.tolist(), strict=True)
+    ]
 
 
 # ---- accesses ----
@@ -205,25 +244,35 @@ def access_head(machine: Machine, access: Access) -> str:
 
 def banks(machine: Machine, access: Access) -> list[str]:
     """Wavefront by wavefront, which lane each bank serves; "+": more lanes of the same word."""
-    lines = []
+    lines: list[str] = []
     last = int(access.waves[access.waves != 255].max(initial=0))
-    shared = False
-    for wave in range(min(last + 1, _WAVES_SHOWN)):
+    is_shared, wave = False, 0
+    while wave <= last and len(lines) < _BANK_LINES:
         served: dict[int, list[int]] = {}
         for lane in access.lanes:
             if access.waves[lane] == wave:
                 for bank in lane_banks(access, lane):
                     served.setdefault(bank, []).append(lane)
-        for half in (range(16), range(16, _BANKS)):
-            cells = [_bank_cell(served.get(bank, [])) for bank in half]
-            label = f"wave {wave}" if half.start == 0 else ""
-            lines.append(f"{label:<9}{half.start:>2}-{half.stop - 1:<3}{''.join(cells)}".rstrip())
-        shared |= any(len(lanes) > 1 for lanes in served.values())
-    if last >= _WAVES_SHOWN:
-        lines.append(f"... and {last + 1 - _WAVES_SHOWN} more wavefronts")
-    head = f"{'':<9}{'banks':<6}" + "  lanes, by bank"
-    note = ["+: and other lanes with the same word"] if shared else []
+        lines += _wave_lines(wave, served)
+        is_shared |= any(len(lanes) > 1 for lanes in served.values())
+        wave += 1
+    if wave <= last:
+        more = last + 1 - wave
+        lines.append(f"... and {more} more wavefront{'s' * (more != 1)}")
+    head = f"{'':<9}{'banks':<6}  the lane that each bank serves"
+    note = ["+: and other lanes with the same word"] if is_shared else []
     return [head, *lines, *note]
+
+
+def _wave_lines(wave: int, served: dict[int, list[int]]) -> list[str]:
+    """Banks 0 to 15 and 16 to 31, if they serve a lane."""
+    lines: list[str] = []
+    for half in (range(16), range(16, _BANKS)):
+        if any(bank in served for bank in half):
+            cells = [_bank_cell(served.get(bank, [])) for bank in half]
+            label = "" if lines else f"wave {wave}"
+            lines.append(f"{label:<9}{half.start:>2}-{half.stop - 1:<3}{''.join(cells)}")
+    return lines
 
 
 def lane_banks(access: Access, lane: int) -> range:

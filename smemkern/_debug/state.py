@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from . import show
-from .expressions import Array, Cell, Wrong, plain_name
+from .expressions import Array, Cell, Scope, Wrong
 from .lanes import lane_states, waiting_at_barriers
 from .machine import READS, Access, Machine, lanes_of
 from .session import Session
@@ -94,13 +95,11 @@ def _hazard(machine: Machine, number: int) -> dict[str, Any]:
 def hazard_lines(session: Session, number: int, short: bool = False) -> Lines:
     """The sentence, the steps of the accesses, and the cure."""
     hazard = _hazard(session.machine, number)
-    lines = show.wrapped(f"{number}. {hazard['message']}")
-    steps = []
-    for name, party in zip(("later", "earlier"), hazard["parties"], strict=False):
-        if party.get("step") is not None:
-            steps.append(f"step {party['step']} ({name} in the program)")
+    note = "(benign) " if hazard["benign"] else ""
+    lines = show.wrapped(f"{number}. {note}{hazard['message']}")
+    steps = sorted({one["step"] for one in hazard["parties"] if one.get("step") is not None})
     if steps:
-        lines += show.wrapped("   accesses: " + ", ".join(steps), "")
+        lines.append(f"   step{'s' * (len(steps) > 1)} {' and '.join(map(str, steps))}")
     if not short and hazard.get("cure"):
         lines += show.wrapped(f"cure: {hazard['cure']}", "   ")
     return lines
@@ -123,8 +122,12 @@ def hazard_place(session: Session, number: int) -> tuple[Cell, str, int, int, st
     if machine.first <= first["step"] < machine.end:
         ops = {access.op for access in machine.accesses(first["step"])}
         kind = "rwatch" if ops and ops <= READS - {"atomic"} else "watch"
+    scope = Scope(machine, warp, first["step"])
+    name = (
+        scope.name_of(cell) if cell.array.name != "element" else f"the element of hazard {number}"
+    )
     thread = show.xyz(first["thread"])
-    return cell, kind, warp, lane, f"the element of hazard {number} by thread {thread}"
+    return cell, kind, warp, lane, f"{name} by thread {thread}"
 
 
 def _cell_of(machine: Machine, hazard: dict[str, Any], where: Any) -> Cell | None:
@@ -144,6 +147,9 @@ def _cell_of(machine: Machine, hazard: dict[str, Any], where: Any) -> Cell | Non
         )
     if memory is None:
         return None
+    named = Scope(machine, where[0], machine.first).at_offset(memory, hazard["offset"])
+    if named is not None:
+        return named
     dtype = np.dtype({1: "u1", 2: "u2", 8: "u8"}.get(hazard["width"], "u4"))
     array = Array("element", memory, 0, dtype, (0,), (dtype.itemsize,))
     return Cell(array, np.asarray(hazard["offset"], np.int64))
@@ -168,17 +174,48 @@ def explanation(session: Session) -> Lines:
 
 
 def _access_words(machine: Machine, access: Access) -> Lines:
-    header = machine.header
-    if access.words is None:
-        lines = show.wrapped(show.access_head(machine, access) + ": no conflict.")
-        return lines
-    one = header["explanations"][access.words]
-    lines = show.wrapped(one["text"])
-    array = one.get("array")
-    if array is not None and header["shared"][array].get("layout"):
-        name = plain_name(header["shared"][array]["name"])
-        lines += show.wrapped(f"{name}: {header['shared'][array]['layout']}")
+    """The words of the recording, or the same ones made here."""
+    array = _array_of(machine, access)
+    if access.words is not None:
+        text = machine.header["explanations"][access.words]["text"]
+    else:
+        text = _core.explain_request(_request(access), _declared(array))
+    lines = show.wrapped(text)
+    if array is not None and access.cost > access.ideal:
+        layout = array.get("layout") or _layout(machine, array)
+        lines += show.wrapped(f"{array['label']}: {layout}") if layout else []
     return lines
+
+
+def _request(access: Access) -> tuple[Any, ...]:
+    addresses = tuple(int(at) for at in access.addresses)
+    return access.op, addresses, access.active, access.width, access.cost, access.ideal
+
+
+def _array_of(machine: Machine, access: Access) -> dict[str, Any] | None:
+    """The shared array of the first lane's address."""
+    at = int(access.addresses[access.lanes[0]])
+    for one in machine.header["shared"]:
+        if one["offset"] <= at < one["offset"] + one["bytes"]:
+            found: dict[str, Any] = one
+            return found
+    return None
+
+
+def _declared(array: dict[str, Any] | None) -> tuple[Any, ...] | None:
+    if array is None:
+        return None
+    element, cols = array.get("element") or 0, array.get("cols") or 0
+    return array["label"], array["offset"], array["bytes"], element, cols
+
+
+_REQUESTS = 64  # that a layout is chosen for
+
+
+def _layout(machine: Machine, array: dict[str, Any]) -> str | None:
+    low, high = array["offset"], array["offset"] + array["bytes"]
+    requests = machine.shared_requests(low, high, _REQUESTS)
+    return _core.explain_layout([_request(one) for one in requests], _declared(array) or ())
 
 
 __all__ = [

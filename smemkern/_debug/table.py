@@ -59,7 +59,7 @@ class Quit(Exception):
 def _help(session: Session, text: str) -> Lines:
     name = text.strip()
     if not name:
-        lines = [f"{c.names[0]:<18}{c.help.split('. ')[0].rstrip('.')}." for c in COMMANDS]
+        lines = [f"{c.names[0]:<18}{_summary(c.help)}" for c in COMMANDS]
         more = "Type help and a name for more; names may be cut to unambiguous prefixes."
         return [line for one in lines for line in _hanging(one)] + ["", *show.wrapped(more)]
     command = find(name.split()[0])
@@ -72,6 +72,10 @@ def _help(session: Session, text: str) -> Lines:
         *(line for one in command.help.split("\n") for line in show.wrapped(one)),
         *also,
     ]
+
+
+def _summary(text: str) -> str:
+    return re.split(r"(?<=\.)\s", text)[0]
 
 
 def _hanging(text: str) -> Lines:
@@ -287,6 +291,14 @@ def find(name: str) -> Command:
     return next(one for one in COMMANDS if one.names[0] == key)
 
 
+def _printable(text: str) -> str:
+    """Sources and names are not trusted: no control characters reach the terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else "?" for c in text)
+
+
+_WITHOUT_RUN = ("info", "explain", "help", "echo", "quit")
+
+
 class Interpreter:
     """Runs lines of text as commands."""
 
@@ -307,8 +319,10 @@ class Interpreter:
         if found is None:
             raise Wrong(f"undefined command: {line.split()[0]!r}; try help")
         command = find(found[1])
+        if not self.session.machine.header["warps"] and command.names[0] not in _WITHOUT_RUN:
+            raise Wrong("nothing has run: the launch was refused; info hazards says why")
         self.last = line if command.repeats else ""
-        return command.run(self.session, found[2])
+        return [_printable(one) for one in command.run(self.session, found[2])]
 
     def completions(self, text: str) -> list[str]:
         """What could stand for the last word of a line."""

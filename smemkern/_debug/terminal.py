@@ -38,9 +38,13 @@ class Debugger:
         self.has_quit = False
 
     def greet(self, name: str) -> None:
-        total, n = self.session.machine.header["total"], len(self.session.machine.header["hazards"])
+        header = self.session.machine.header
+        total, n = header["total"], sum(not one["benign"] for one in header["hazards"])
         hazards = "1 hazard" if n == 1 else f"{n or 'no'} hazards"
-        for line in wrapped(f"{name}: {total} steps recorded, {hazards}. Type help for commands."):
+        steps = f"{total} step{'s' * (total != 1)}"
+        if self.session.machine.end < total:
+            steps += f", the first {self.session.machine.end} recorded so far"
+        for line in wrapped(f"{name}: {steps}; {hazards}. Type help for commands."):
             self.show(line)
         if self.session.machine.count:
             for line in where(self.session, False):
@@ -52,7 +56,8 @@ class Debugger:
         try:
             output = self.interpreter.run(command)
         except Wrong as wrong:
-            output, failed = wrapped(f"{str(wrong)[:1].upper()}{str(wrong)[1:]}."), True
+            message = repr(str(wrong))[1:-1] if not str(wrong).isprintable() else str(wrong)
+            output, failed = wrapped(f"{message[:1].upper()}{message[1:]}."), True
         except Quit:
             self.has_quit = True
             return False
@@ -140,3 +145,10 @@ def _use_readline(interpreter: Interpreter) -> None:
 
 def is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+def debug(session: Session, name: str) -> None:
+    """Reads commands from the terminal, in Python."""
+    debugger = Debugger(session, print)
+    debugger.greet(name)
+    debugger.interact()
