@@ -80,6 +80,8 @@ def test_reference(name):
 # ---- what evades the task ----
 
 NO_TILE = "the tile is left out"
+STEP = "tile[t] += t < step ? tile[t + step] : 0;"
+BARRIERS = f"{{ __syncthreads(); {STEP} __syncthreads(); }}"
 CHEATS = [
     ("every_second_word", NO_TILE, "reference", "shared_requests"),
     ("transpose_padding", NO_TILE, None, "shared_requests"),
@@ -90,12 +92,7 @@ CHEATS = [
     ("one_barrier_too_many", "no barrier", ("__syncthreads();", ""), "hazards"),
     ("reduction", "one lane adds all", None, "shared_wavefronts"),
     ("reduction", NO_TILE, None, "shared_requests"),
-    (
-        "last_warp",
-        "barriers of the block",
-        ("tile[t] +=", "__syncthreads(); tile[t] +="),
-        "barriers",
-    ),
+    ("last_warp", "barriers of the block", (STEP, BARRIERS), "barriers"),
     ("last_warp", NO_TILE, None, "shared_requests"),
     ("vector_loads", NO_TILE, None, "shared_requests"),
     ("histogram", "no atomics", None, "keep"),
