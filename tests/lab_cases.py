@@ -1,13 +1,14 @@
 """Runs on the emulator as data: what JavaScript needs to repeat them, and what must come out.
 
-A case is a list of steps on one set of buffers. A step is PTX, a launch of it (or the plan of a
-variant), and the native build's values, counts and hazards. tests/lab_driver.js repeats it with the
-WebAssembly module, plainly and traced.
+A case is a list of steps. A step is PTX, a launch of it (or the plan of a variant), its buffers
+before, and the native build's values, counts and hazards after. tests/lab_driver.js repeats it with
+the WebAssembly module, plainly and traced.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,8 +75,23 @@ def trace_of(raw: tuple[Any, ...], buffers: Sequence[int]) -> dict[str, Any]:
     }
 
 
+POINTER = 8
+PARAMETER = re.compile(r"\.param\s+(?:\.align \d+\s+)?\.[a-z]+(\d+)[^,\[)]*(?:\[(\d+)\])?")
+
+
+def _parameter_sizes(ptx: str, entry: str) -> list[int]:
+    """Bytes of each parameter, as the entry declares them."""
+    declared = re.search(rf"\.entry\s+{re.escape(entry)}\s*\(([^)]*)\)", ptx)
+    found = PARAMETER.findall(declared[1] if declared else "")
+    return [int(bits) // 8 * int(count or 1) for bits, count in found]
+
+
 def _base64(array: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+
+
+def _buffer(array: np.ndarray) -> dict[str, str]:
+    return {"access": "inout" if array.flags.writeable else "in", "data": _base64(array)}
 
 
 OBSERVED = {"trace": True, "hazards": True, "by_instruction": True}
@@ -87,14 +103,18 @@ class Recording:
     def __init__(self, name: str) -> None:
         self.name = name
         self.steps: list[dict[str, Any]] = []
-        self.arrays: list[np.ndarray] = []
-        self.buffers: list[dict[str, str]] = []
+        self.arrays: list[np.ndarray] = []  # of the step
 
-    def _argument(self, value: Any) -> dict[str, Any]:
-        if isinstance(value, np.ndarray):
+    def _argument(self, value: Any, size: int) -> dict[str, Any]:
+        """What the module is given for a parameter of so many bytes."""
+        if isinstance(value, np.ndarray) and size == POINTER:
             return {"buffer": self._buffer(value)}
-        if isinstance(value, np.generic) and not isinstance(value, np.void):
+        if isinstance(value, complex):
+            value = np.dtype(f"c{size}").type(value)
+        if isinstance(value, (np.generic, np.ndarray)) and value.nbytes == size:
             return {"bytes": base64.b64encode(value.tobytes()).decode()}
+        if value is None:  # a null pointer
+            return {"int": "0"}
         if isinstance(value, (bool, int)):
             return {"int": str(int(value))}
         if isinstance(value, float):
@@ -108,15 +128,17 @@ class Recording:
             if known is array:
                 return k
         self.arrays.append(array)
-        access = "inout" if array.flags.writeable else "in"
-        self.buffers.append({"access": access, "data": _base64(array)})
         return len(self.arrays) - 1
 
     def call(self, kernel: Any, grid: Any, block: Any, *args: Any, **options: Any) -> None:
         """The call on the native emulator, observed, and the step that repeats it."""
         options.pop("device", None)
-        entered = [self._argument(value) for value in args]
+        self.arrays = []
+        sizes = _parameter_sizes(kernel.ptx, kernel.name)
+        entered = [self._argument(*one) for one in zip(args, sizes, strict=True)]
+        buffers = [_buffer(array) for array in self.arrays]
         raw = _core.observe(kernel, (grid, block, *args), {**options, "device": "emu"}, **OBSERVED)
+        order = [one.get("buffer", -1) for one in entered]
         three = [list(n) if isinstance(n, tuple) else [n] for n in (grid, block)]
         launch = {
             "entry": kernel.name,
@@ -135,13 +157,14 @@ class Recording:
             {
                 "ptx": kernel.ptx,
                 "launch": launch,
-                "trace": trace_of(raw[2], [one.get("buffer", -1) for one in entered]),
+                "buffers": buffers,
+                "trace": trace_of(raw[2], order),
                 "after": [_base64(array) for array in self.arrays],
             }
         )
 
     def case(self) -> dict[str, Any]:
-        return {"name": self.name, "buffers": self.buffers, "steps": self.steps}
+        return {"name": self.name, "steps": self.steps}
 
 
 @contextmanager
@@ -176,12 +199,12 @@ def variant_case(row: Any, dtype: str, sizes: dict[str, int], rng: Any) -> dict[
         "plan": plan,
         "image": image,
         "ptx": ptx,
+        "buffers": [_buffer(array) for array in arrays],
         "trace": trace_of(raw, range(len(arrays) + 1)),
         "after": [*map(_base64, arrays), _base64(result)],
     }
-    buffers = [{"data": _base64(array)} for array in arrays]
     shown = "x".join(map(str, sizes.values()))
-    return {"name": f"{row.op} {row.name} {dtype} {shown}", "buffers": buffers, "steps": [step]}
+    return {"name": f"{row.op} {row.name} {dtype} {shown}", "steps": [step]}
 
 
 def _operands(op: str, dtype: str, sizes: dict[str, int], rng: Any) -> tuple[np.ndarray, ...]:

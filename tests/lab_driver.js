@@ -34,18 +34,18 @@ function argument(given) {
   return given;
 }
 
-/** The job of a step, with the case's buffers as they are before the first step. */
-function prepare(emulator, step, buffers, isFirst) {
-  if (step.plan) {
-    const image = emulator.image(step.plan);
-    if (image !== step.image) throw new Error(`image ${image}, expected ${step.image}`);
-    emulator.plan(step.plan);
-  } else if (isFirst) {
+/** The job of a step, and its buffers. */
+function prepare(emulator, { plan, image, launch, buffers }) {
+  if (plan) {
+    const found = emulator.image(plan);
+    if (found !== image) throw new Error(`image ${found}, expected ${image}`);
+    emulator.plan(plan);
+  } else {
     emulator.dropBuffers();
     for (const { access, data } of buffers) emulator.buffer(fromBase64(data).length, access);
   }
-  if (isFirst) buffers.forEach(({ data }, k) => emulator.bytes(k).set(fromBase64(data)));
-  if (step.launch) emulator.launch({ ...step.launch, args: step.launch.args.map(argument) });
+  buffers.forEach(({ data }, k) => emulator.bytes(k).set(fromBase64(data)));
+  if (launch) emulator.launch({ ...launch, args: launch.args.map(argument) });
 }
 
 function compare(emulator, step, result) {
@@ -57,12 +57,12 @@ function compare(emulator, step, result) {
   return result.trace ? firstDifference(result.trace, step.trace, "trace") : null;
 }
 
-function runSteps(emulator, steps, buffers, options) {
+function runSteps(emulator, steps, options) {
   let loaded = null;
   for (const [k, step] of steps.entries()) {
     if (step.ptx !== loaded) emulator.load(step.ptx);
     loaded = step.ptx;
-    prepare(emulator, step, buffers, k === 0);
+    prepare(emulator, step);
     const found = compare(emulator, step, emulator.run(options));
     if (found) return `step ${k}: ${found}`;
   }
@@ -70,13 +70,13 @@ function runSteps(emulator, steps, buffers, options) {
 }
 
 /** Repeats a case plainly, unless it faults, and traced. Returns what differs, or null. */
-function runCase(emulator, { steps, buffers }) {
+function runCase(emulator, { steps }) {
   const faults = steps.some(({ trace }) => trace.incomplete);
   const traced = { trace: true, hazards: true, byInstruction: true };
   try {
-    const plain = faults ? null : runSteps(emulator, steps, buffers, {});
+    const plain = faults ? null : runSteps(emulator, steps, {});
     if (plain) return `without a trace, ${plain}`;
-    return runSteps(emulator, steps, buffers, traced);
+    return runSteps(emulator, steps, traced);
   } catch (error) {
     return `${error.name}: ${error.message}`;
   }
