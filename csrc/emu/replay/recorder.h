@@ -6,6 +6,8 @@
  *     tables.c      functions, blocks and warps, as they are first seen
  *     vectors.c     32 lanes in a few words
  *     columns.c     growing arrays
+ *     explanations.c    words for conflicts
+ *     register_types.c  what registers of bits hold
  *     report.c      the recording's bytes
  *     header.c      ... and its header, in JSON (json.c)
  *     hazard_steps.c  the steps of a hazard's two accesses
@@ -93,7 +95,12 @@ typedef struct recorded_warp {
     bool recorded;
 } recorded_warp;
 
-typedef enum memory_kind { MEMORY_SHARED, MEMORY_LOCAL, MEMORY_ARRAY, MEMORY_VARIABLES } memory_kind;
+typedef enum memory_kind {
+    MEMORY_SHARED,
+    MEMORY_LOCAL,
+    MEMORY_ARRAY,
+    MEMORY_VARIABLES
+} memory_kind;
 
 typedef struct recorded_memory {
     memory_kind kind;
@@ -109,6 +116,22 @@ typedef struct recorded_launch {
     const ptx_function *function;
     const ptx_module *module;
 } recorded_launch;
+
+/* An array in shared memory. */
+typedef struct recorded_variable {
+    uint32_t launch;
+    const ptx_variable *variable;
+    bool dynamic;
+    uint64_t offset, bytes;
+    uint32_t element, columns; /* bytes, and elements from row to row; 0: not known */
+    ptx_type accessed;         /* by the first access; PTX_NO_TYPE */
+    char *layout;              /* a better one, in words; NULL: none is known */
+} recorded_variable;
+
+typedef struct explanation {
+    char *text;
+    uint32_t variable; /* NONE */
+} explanation;
 
 /* ---- what the hooks have collected for the step that runs ---- */
 
@@ -148,6 +171,7 @@ struct recorder {
     const char *truncated;
     bool out_of_memory;
     size_t live_bytes, header_bytes;
+    uint64_t n_omitted; /* blocks for whose shared memory the limit has no room */
     LIST(live_block) members;
     LIST(recorded_function) functions;
     uint32_t n_instructions, n_registers;
@@ -158,6 +182,8 @@ struct recorder {
     LIST(pending_request) requests;
     LIST(pending_event) events;
     LIST(pending_store) stores;
+    LIST(recorded_variable) variables;
+    LIST(explanation) explanations;
     LIST(uint32_t) clocks; /* of the warp, by step of the window */
     remote_access remote;
     bool fault;
@@ -214,6 +240,13 @@ void accesses_step(recorder *r, const warp *w, const insn *i, bool recorded);
 void accesses_end_block(recorder *r, uint32_t member);
 /* Appends the contents of memories to the columns memory_*. */
 void memory_snapshot(recorder *r);
+
+/* ---- explanations.c, register_types.c ---- */
+
+/* Fills in r->variables, r->explanations and column access_words. */
+void explanations_make(recorder *r);
+/* A ptx_type for each register of the function. */
+void register_types(const ptx_function *f, uint8_t *types);
 
 /* ---- header.c, hazard_steps.c ---- */
 

@@ -1,0 +1,199 @@
+"""Runs a call on the emulator and records a window of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .._adapters import calls
+from .._compiler.demangle import demangled
+from .._compiler.shared_arrays import declared
+from .._trace import hazards
+from .._trace.again import Again, again
+from .._trace.launch import Blocks, Launch, block_numbers, launch_of
+from .._trace.rows import base_name
+from .._variants.registry import kernel_file
+from .recording import joined, split
+
+STEPS = 200_000
+MAX_BYTES = 256 << 20
+
+
+class Job(NamedTuple):
+    """What to run, and what of it to record."""
+
+    call: Again
+    blocks: NDArray[np.uint64] | None  # to run; None: all
+    recorded: NDArray[np.uint64] | None  # of these, to record; None: all
+    warps: NDArray[np.uint32] | None
+
+
+class Window(NamedTuple):
+    first: int = 0
+    steps: int = STEPS
+    max_bytes: int = MAX_BYTES
+
+
+# ---- the call ----
+
+
+def _waits_for_grid(what: Any, options: dict[str, Any]) -> bool:
+    """Whether all blocks of the launch have to run together."""
+    kernel = isinstance(what, _core.Kernel)
+    return bool(options.get("cooperative")) or (kernel and "%envreg" in what.ptx)
+
+
+def _warp_numbers(warps: int | Sequence[int] | None) -> NDArray[np.uint32] | None:
+    if warps is None:
+        return None
+    given = np.atleast_1d(np.asarray(warps, np.int64 if warps == [] else None))
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise TypeError(f"warps should be an int or a list of ints, not {warps!r}")
+    if not given.size or given.min() < 0 or given.max() >= 32:
+        raise ValueError(f"warps={warps!r}: a block has warps 0 to 31, and one has to be chosen")
+    return np.unique(given).astype(np.uint32)
+
+
+def call_of(
+    what: Any, args: tuple[Any, ...], options: dict[str, Any], equal_writes: bool = False
+) -> Again:
+    """The call, with copies of its arrays. Raises what the call itself would raise."""
+    __tracebackhide__ = True
+    call = None
+    if not isinstance(what, str) or calls.is_source(what):
+        call = calls.adapt(what, args, options)
+        what, args, options = call.kernel, call.args, call.options
+    launch = launch_of(what, args, options)
+    if call is not None and call.sources is not None:
+        launch = launch._replace(sources=call.sources)
+    return again(what, args, options, launch, call, equal_writes)
+
+
+def job_of(
+    call: Again, blocks: Blocks | None = None, warps: int | Sequence[int] | None = None
+) -> Job:
+    """The job that records these blocks (None: the first one) and warps (None: all).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such block or warp.
+    """
+    __tracebackhide__ = True
+    chosen = block_numbers(1 if blocks is None else blocks, call.launch.grids)
+    together = _waits_for_grid(call.what, call.options)
+    return Job(
+        call,
+        None if together else chosen,
+        chosen if together else None,
+        _warp_numbers(warps),
+    )
+
+
+# ---- the header ----
+
+
+def _text_of(launch: Launch, file: str) -> str | None:
+    """The text of a source file that line information names."""
+    name = base_name(file) or ""
+    for known in (file, name):
+        if known in launch.sources:
+            return launch.sources[known]
+    if launch.op == "Kernel":
+        return launch.header_of(name) or None
+    path = kernel_file(name)
+    return path.read_text(encoding="utf-8") if path else None
+
+
+def _ptx_of(call: Again) -> str | None:
+    from pathlib import Path
+
+    if isinstance(call.what, _core.Kernel):
+        return call.what.ptx
+    file = Path(_core.config()["images"], f"{call.launch.image}.ptx")
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+def _describe_arrays(header: dict[str, Any], call: Again, places: Any) -> None:
+    """Names, types and shapes of the arguments' arrays."""
+    if call.numbers is None:
+        for name, array in zip(call.names, header["arrays"], strict=False):
+            array["name"] = name
+        given = [*call.args, *(None,) * len(header["arrays"])]
+        for array, value in zip(header["arrays"], given, strict=False):
+            if isinstance(value, np.ndarray):
+                _describe_array(array, value, 0)
+        return
+    for argument, buffer, offset in reversed(places or ()):
+        array = header["arrays"][buffer]
+        value = call.args[2 + argument] if 2 + argument < len(call.args) else None
+        number = call.numbers[argument] if argument < len(call.numbers) else -1
+        array["name"] = call.names[number] if number >= 0 else None
+        array["argument"] = argument
+        if isinstance(value, np.ndarray):
+            _describe_array(array, value, offset)
+
+
+def _describe_array(array: dict[str, Any], value: NDArray[Any], offset: int) -> None:
+    array["dtype"] = value.dtype.name
+    array["shape"] = list(value.shape)
+    array["strides"] = list(value.strides)
+    array["offset"] = offset
+
+
+def _describe_hazards(header: dict[str, Any], call: Again, raw: Sequence[tuple[Any, ...]]) -> None:
+    if call.numbers is not None:
+        raw = hazards.renumbered(raw, call.numbers)
+    for described, one in zip(header["hazards"], raw, strict=True):
+        found, benign = hazards.rows([one], call.names, call.values)
+        row = (*found, *benign)[0]
+        described["message"] = row.message
+        described["cure"] = row.cure
+
+
+def _complete(data: bytes, call: Again, raw: tuple[Any, ...], places: Any) -> bytes:
+    header, sections = split(data)
+    kernel = header["kernel"] or call.launch.kernel
+    header["name"] = str(demangled(kernel)) if kernel.startswith("_Z") else kernel
+    header["op"] = None if call.numbers is not None else call.what
+    header["variant"] = call.launch.variant
+    header["title"] = call.launch.title
+    header["ptx"] = _ptx_of(call)
+    for file in header["files"]:
+        file["text"] = _text_of(call.launch, file["name"])
+        file["name"] = base_name(file["name"])
+    for variable in header["shared"]:
+        name = variable["name"]
+        variable["label"] = demangled(name).plain if name.startswith("_Z") else name
+    _describe_arrays(header, call, places)
+    _describe_hazards(header, call, raw[3])
+    return joined(header, sections)
+
+
+# ---- the run ----
+
+
+def record(job: Job, window: Window, progress: Any = None) -> bytes:
+    """Runs the job and returns its recording, with a complete header."""
+    __tracebackhide__ = True
+    call = job.call
+    sources = [text for name, text in call.launch.sources.items() if name]
+    known = declared(_ptx_of(call) or "", sources)
+    arrays = [(name, row.element, row.columns) for name, row in known.items()]
+    _result, _times, raw, data, places = _core.observe(
+        call.what,
+        call.args,
+        call.options,
+        trace=True,
+        hazards=True,
+        equal_writes=call.equal_writes,
+        blocks=job.blocks,
+        progress=progress,
+        recording=(*window, job.recorded, job.warps, arrays),
+    )
+    assert raw is not None and data is not None
+    return _complete(data, call, raw, places)
