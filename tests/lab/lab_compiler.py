@@ -71,8 +71,12 @@ def shared_rows(trace):
 
 
 def hazards(trace):
-    """Kinds and lines; two accesses may be found in either order."""
-    return {(h.kind, h.line, getattr(h, "other_line", None)) for h in trace.hazards}
+    """The pairs of lines; which access came first depends on how many instructions are between."""
+    return {tuple(sorted((h.line, getattr(h, "other_line", None) or 0))) for h in trace.hazards}
+
+
+def as_tuple(size):
+    return tuple(size) if isinstance(size, list) else size
 
 
 class Run:
@@ -81,7 +85,7 @@ class Run:
     def __init__(self, kernel, grid, block, args, shared_bytes=0):
         self.args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
         size = {"shared_bytes": shared_bytes} if shared_bytes else {}
-        self.trace = smemkern.trace(kernel, grid, block, *self.args, **size)
+        self.trace = smemkern.trace(kernel, as_tuple(grid), as_tuple(block), *self.args, **size)
 
     def arrays(self):
         return [a for a in self.args if isinstance(a, np.ndarray)]
