@@ -39,7 +39,7 @@ static void push_write(recorder *r, uint32_t memory, uint64_t word, uint32_t val
 static uint32_t read_word(const unsigned char *memory, uint64_t bytes, uint64_t word) {
     const uint64_t left = bytes - word * WORD;
     uint32_t value = 0;
-    memcpy(&value, memory + word * WORD, left < WORD ? left : WORD);
+    memcpy(&value, memory + word * WORD, left < WORD ? (size_t)left : WORD);
     return value;
 }
 
@@ -339,7 +339,7 @@ void accesses_end_block(recorder *r, uint32_t member) {
 enum { MAX_ARRAY_SNAPSHOT = 256 << 10, MAX_SNAPSHOT_PART = 8 };
 
 /* Appends a memory's words; others than shared ones only if they are not too many. */
-static uint32_t *snapshot(recorder *r, recorded_memory *m, uint64_t words) {
+static uint32_t *snapshot(recorder *r, recorded_memory *m, size_t words) {
     const size_t at = COUNT(r, memory_words);
     const bool many = at + words > r->out->max_bytes / MAX_SNAPSHOT_PART / WORD;
     if (many && m->kind != MEMORY_SHARED) return NULL;
@@ -357,8 +357,9 @@ static uint32_t *snapshot(recorder *r, recorded_memory *m, uint64_t words) {
 
 static void snapshot_region(recorder *r, recorded_memory *m, const region *from) {
     if (!from->host || !from->size || from->size > MAX_ARRAY_SNAPSHOT) return;
-    uint32_t *to = snapshot(r, m, (from->size + WORD - 1) / WORD);
-    if (to) memcpy(to, from->host, from->size);
+    const size_t bytes = (size_t)from->size;
+    uint32_t *to = snapshot(r, m, (bytes + WORD - 1) / WORD);
+    if (to) memcpy(to, from->host, bytes);
 }
 
 static void snapshot_shared(recorder *r, uint32_t member) {
@@ -377,7 +378,7 @@ static void snapshot_shared(recorder *r, uint32_t member) {
 }
 
 static void snapshot_local(recorder *r, uint32_t member, const warp *w) {
-    const uint64_t words = w->local->size / WORD * LANES;
+    const size_t words = (size_t)w->local->size / WORD * LANES;
     if (!words || words * WORD > MAX_ARRAY_SNAPSHOT) return;
     const uint32_t memory = recorder_local(r, member, w->index);
     if (memory == NONE) return;
