@@ -39,6 +39,15 @@ inflate(held.textContent)
     document.getElementById("view").textContent = text;
   });
 """
+_UNPACK = """
+const bytes = Uint8Array.from(atob("PACKED"), (c) => c.charCodeAt(0));
+const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+new Response(stream).text().then((text) => {
+  document.open();
+  document.write(text);
+  document.close();
+});
+"""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 
 
@@ -79,8 +88,13 @@ def page(recording: bytes, title: str) -> str:
 
 
 def frame(document: str, height: int = HEIGHT) -> str:
-    """The page for a notebook's output cell. The frame keeps its styles and scripts to itself."""
+    """The page for a notebook's output cell. The frame keeps its styles and scripts to itself.
+
+    A notebook keeps what its cells show, so the page is in it compressed, and unpacks itself.
+    """
+    packed = base64.b64encode(zlib.compress(document.encode(), 9)).decode()
+    inside = f"<script>{_UNPACK.replace('PACKED', packed)}</script>"
     return (
-        f'<iframe srcdoc="{escape(document)}" sandbox="allow-scripts" title="Replay" '
+        f'<iframe srcdoc="{escape(inside)}" sandbox="allow-scripts" title="Replay" '
         f'style="width:100%;height:{height}px;border:0"></iframe>'
     )
