@@ -24,7 +24,7 @@ export class CodeView {
   /**
    * @param {object} options label, readOnly, rows (visible lines), onchange
    */
-  constructor({ label, readOnly = false, rows = 16, onchange = () => {}, wide = true }) {
+  constructor({ label, readOnly = false, rows = 16, onchange = () => {}, sectors = true }) {
     this.lines = new Map();
     this.marks = new Map(); // line -> "error" | "hazard" | "look"
     this.margin = h("div", { class: "margin", "aria-hidden": "true" });
@@ -38,13 +38,15 @@ export class CodeView {
     });
     this.head = h("div", { class: "code-head", "aria-hidden": "true" });
     this.body = h("div", { class: "code-body" }, this.margin, this.area);
-    this.element = h("div", { class: wide ? "code" : "code narrow" }, this.head, this.body);
+    this.element = h("div", { class: "code" }, this.head, this.body);
+    this.columns = sectors ? COLUMNS : COLUMNS.filter(([name]) => name !== "sectors");
     this.rows = rows;
     this.area.addEventListener("input", () => {
       this.clear();
       onchange(this.area.value);
     });
     this.area.addEventListener("keydown", (event) => this.#indent(event));
+    new ResizeObserver(() => (this.margin.style.height = `${this.area.offsetHeight}px`)).observe(this.area);
     this.area.addEventListener("scroll", () => (this.margin.scrollTop = this.area.scrollTop));
     this.margin.addEventListener("wheel", (event) => (this.area.scrollTop += event.deltaY), {
       passive: true,
@@ -107,10 +109,10 @@ export class CodeView {
     const count = this.#lineCount();
     const counted = this.lines.size > 0;
     this.element.classList.toggle("counted", counted);
-    this.area.style.height = `calc(${Math.min(Math.max(count, 4), this.rows)} * var(--line-height) + 28px)`;
+    this.area.style.height = `calc(${Math.min(Math.max(count, 4), this.rows)} * var(--line-height) + 30px)`;
     this.head.replaceChildren(
       ...(counted
-        ? COLUMNS.map(([name, title]) => h("span", { class: `cell ${name}`, title }, name))
+        ? this.columns.map(([name, title]) => h("span", { class: `cell ${name}`, title }, name))
         : []),
     );
     if (count > MOST_LINES) return this.margin.replaceChildren();
@@ -125,8 +127,8 @@ export class CodeView {
     const mark = this.marks.get(line);
     const sign = { error: "✖", hazard: "!", look: "▶" }[mark] ?? "";
     const cells = found
-      ? COLUMNS.map(([name, , cell]) => h("span", { class: `cell ${name}` }, cell(found)))
-      : COLUMNS.map(([name]) => h("span", { class: `cell ${name}` }));
+      ? this.columns.map(([name, , cell]) => h("span", { class: `cell ${name}` }, cell(found)))
+      : this.columns.map(([name]) => h("span", { class: `cell ${name}` }));
     return h(
       "div",
       { class: `row ${mark ?? ""} ${found ? "has" : ""}` },

@@ -9,16 +9,15 @@ import { showReplay } from "./replaying.js";
 import { SOURCE_FILE } from "./workbench.js";
 import { TilePicture } from "./tile.js";
 
-const source = (declaration, written, read) => `__global__ void transpose(const float *x, float *y) {
+const source = (declaration, written, read) => `__global__ void transpose(float *x, float *y) {
   __shared__ float ${declaration};
-  int column = threadIdx.x;   // the lane: 0 to 31
-  int row = threadIdx.y;      // the warp: 0 to 31
+  int column = threadIdx.x;  // lane
+  int row = threadIdx.y;     // warp
 
   ${written} = x[32 * row + column];
   __syncthreads();
   y[32 * row + column] = ${read};
-}
-`;
+}`;
 
 export const STAGES = {
   plain: {
@@ -38,6 +37,7 @@ export const STAGES = {
   },
 };
 const READ_LINE = 8;
+const CURE = "Cure it: add one unused column";
 
 export const LAUNCH = {
   grid: [1, 1, 1],
@@ -67,14 +67,16 @@ const EXPLAINED = {
 export class FirstExperiment {
   constructor({ engine, open }) {
     Object.assign(this, { engine, open });
-    this.code = new CodeView({ label: "the kernel's source, with counts", readOnly: true, rows: 10 });
-    this.banks = new BankPicture("The read: banks from left to right, wavefronts downwards");
+    this.code = new CodeView({ label: "the kernel's source, with counts", readOnly: true, rows: 10, sectors: false });
+    this.banksCaption = h("figcaption", {});
+    this.tileCaption = h("figcaption", {});
+    this.banks = new BankPicture("The read: banks from left to right, wavefronts downwards", 32);
     this.tile = new TilePicture();
     this.verdict = h("p", { class: "verdict", role: "status", "aria-live": "polite" }, "running the kernel …");
     this.history = h("div", { class: "tiles" });
     this.why = h("p", { class: "why" });
     this.next = h("div", {});
-    this.cure = button("Cure it: add one unused column", () => this.show("padded"), { class: "primary big" });
+    this.cure = button(CURE, () => this.show(this.now === "plain" ? "padded" : "plain"), { class: "primary big" });
     this.choices = h(
       "div",
       { class: "choices", role: "group", "aria-label": "how the tile is stored" },
@@ -82,7 +84,7 @@ export class FirstExperiment {
     );
     this.found = {};
     this.replay = h("div", {});
-    this.element = h("section", { class: "first" }, this.#intro(), this.#look(), this.#cure(), this.#happened(), this.replay);
+    this.element = h("section", { class: "first" }, this.#intro(), this.#halves(), this.replay);
   }
 
   #intro() {
@@ -92,56 +94,55 @@ export class FirstExperiment {
       h("h2", {}, "Your first bank conflict"),
       h(
         "p",
-        {},
-        ...prose(
-          "A GPU runs threads in groups of 32, called warps; the threads of a warp are its lanes. Threads of a block exchange " +
-            "data through shared memory, which is divided into 32 banks: word 0 (4 bytes) is in bank 0, word 1 in bank 1, … " +
-            "word 32 in bank 0 again. ",
-        ),
-        h("b", {}, "In one step, a wavefront, each bank delivers one word. "),
-        "If lanes need different words of the same bank, they have to wait for further wavefronts: a bank conflict.",
+        { class: "wide" },
+        "A GPU runs threads in groups of 32: a warp, whose threads are its lanes. They exchange data through shared memory, which is " +
+          "divided into 32 banks: word 0 (4 bytes) is in bank 0, word 1 in bank 1, …, word 32 in bank 0 again. ",
+        h("b", {}, "In one step, called a wavefront, each bank delivers one word. "),
+        "If lanes need different words of the same bank, some wait for further wavefronts: that is a bank conflict.",
       ),
     );
   }
 
-  #look() {
+  /** On a wide window two columns; on a phone one, in this order. */
+  #halves() {
     return h(
       "div",
-      {},
+      { class: "halves" },
+      this.#see(),
+      h("figure", {}, this.banksCaption, this.banks.element),
+      this.#cured(),
+      h("figure", {}, this.tileCaption, this.tile.element),
+    );
+  }
+
+  #see() {
+    const text =
+      "This kernel transposes 32 x 32 floats: it writes rows of a tile in shared memory, then reads its columns. It has just run " +
+      "in this page. Beside each line: its wavefronts, and how many times the fewest possible that is.";
+    const dim = "Only the place of the data changes: the same loads, the same stores, the same result.";
+    return h(
+      "div",
+      { class: "see" },
       h("h3", {}, "1. See it"),
-      h(
-        "p",
-        {},
-        ...prose(
-          "This kernel transposes a matrix of 32 x 32 floats. It writes the rows of `x` into a tile in shared memory and reads the tile's " +
-            "columns. It has just been run by the emulator in this page; the margin shows what each line cost.",
-        ),
-      ),
+      h("p", {}, ...prose(text)),
       this.code.element,
       this.verdict,
-      h(
-        "div",
-        { class: "two" },
-        h("figure", {}, h("figcaption", {}, "The tile. Colours and numbers are banks; the framed column is what warp 0 reads."), this.tile.element),
-        h("figure", {}, h("figcaption", {}, "How that read is served: 32 lanes, in the banks (across) and wavefronts (down) that serve them."), this.banks.element),
-      ),
+      h("h3", {}, "2. Cure it"),
+      this.cure,
+      h("p", { class: "dim" }, dim),
     );
   }
 
-  #cure() {
+  #cured() {
     return h(
       "div",
-      {},
-      h("h3", {}, "2. Cure it"),
-      h("p", {}, "Store the tile differently. Nothing else changes: the same loads, the same stores, the same answer."),
-      h("p", {}, this.cure),
-      this.choices,
+      { class: "after" },
       this.history,
+      this.choices,
+      h("h3", {}, "3. What happened?"),
+      this.why,
+      this.next,
     );
-  }
-
-  #happened() {
-    return h("div", {}, h("h3", {}, "3. What happened?"), this.why, this.next);
   }
 
   /** Runs a stage and shows it. */
@@ -173,6 +174,10 @@ export class FirstExperiment {
     this.now = key;
     this.code.show(stage.source);
     this.code.showCounts([...byLine(trace)].find(([file]) => file.endsWith(SOURCE_FILE))?.[1]);
+    const warp = `warp ${site.worstRequest.warp}`;
+    this.banksCaption.textContent =
+      `How line ${READ_LINE} of ${warp} is served. Across: the 32 banks. Down: wavefronts, one after the other. In the squares: lanes.`;
+    this.tileCaption.textContent = `The tile in shared memory. Each word has the number and colour of its bank; framed: what ${warp} reads.`;
     this.banks.show(request, served);
     this.tile.show(request, stage.cols);
     const ways = site.worst;
@@ -183,7 +188,7 @@ export class FirstExperiment {
           `${many(site.requests, "warp")}, ${number(site.wavefronts)} wavefronts.`
         : `✓ Line ${READ_LINE} still reads a column, but each read of a warp takes 1 wavefront: no conflict. ` +
           `${many(site.requests, "warp")}, ${number(site.wavefronts)} wavefronts.`;
-    this.cure.hidden = key !== "plain";
+    this.cure.textContent = key === "plain" ? CURE : "Take the cure back";
     this.why.replaceChildren(...prose(EXPLAINED[key]));
     this.#compare();
     this.#offer(key, trace);

@@ -17,6 +17,8 @@ const SIZES = {
 };
 const SEED = 1;
 
+const plainName = (name) => name.replaceAll("_", " ");
+
 const setText = (set) => Object.entries(set).map(([name, value]) => `${name} ${value}`).join(", ");
 
 export class Gallery {
@@ -30,11 +32,16 @@ export class Gallery {
     });
     this.list = h("nav", { class: "cards", "aria-label": "kernels" });
     this.detail = h("div", { class: "detail-pane" });
+    this.intro = h(
+      "div",
+      {},
+      h("h2", {}, "Gallery"),
+      h("p", {}, "Every kernel that smemkern ships, and mistakes that only the detector sees. Choose one; it runs at once."),
+    );
     this.element = h(
       "section",
       { class: "gallery" },
-      h("h2", {}, "Gallery"),
-      h("p", {}, "Every kernel that smemkern ships, and mistakes that only the detector sees. Choose one; it runs at once."),
+      this.intro,
       this.list,
       this.detail,
     );
@@ -55,37 +62,44 @@ export class Gallery {
   }
 
   #list() {
+    const card = ({ op, name, summary }) =>
+      h("a", { href: `#gallery/${op}/${name}`, class: "card" }, h("b", {}, plainName(name)), h("span", {}, summary));
     const groups = Object.entries(OPS).map(([op, title]) => {
-      const cards = this.entries
-        .filter((entry) => entry.op === op)
-        .map((entry) =>
-          h(
-            "a",
-            { href: `#gallery/${op}/${entry.name}`, class: "card", "data-name": `${op}/${entry.name}` },
-            h("b", {}, entry.name.replaceAll("_", " ")),
-            h("span", {}, entry.summary),
-          ),
-        );
-      const own = h("details", { open: op === "transpose" || op === "mistake" }, h("summary", {}, `${title} (${cards.length})`), h("div", { class: "grid" }, cards));
-      return own;
+      const own = this.entries.filter((entry) => entry.op === op);
+      return h("div", {}, h("h3", {}, `${title} (${own.length})`), h("div", { class: "grid" }, own.map(card)));
     });
     this.list.replaceChildren(...groups);
+  }
+
+  /** Leads from one kernel to all others. */
+  #chooser(path) {
+    const groups = Object.entries(OPS).map(([op, title]) => {
+      const own = this.entries.filter((entry) => entry.op === op);
+      const options = own.map(({ name }) => h("option", { value: `${op}/${name}`, selected: path === `${op}/${name}` }, plainName(name)));
+      return h("optgroup", { label: title }, options);
+    });
+    const go = (event) => (location.hash = `#gallery/${event.target.value}`);
+    return h(
+      "div",
+      { class: "bar" },
+      h("a", { href: "#gallery", class: "button" }, "← All kernels"),
+      h("label", {}, "kernel ", h("select", { onchange: go }, groups)),
+    );
   }
 
   /** Shows "op/name"; nothing for "". */
   async show(path) {
     await this.ready.catch(() => {});
     if (!this.variants) return;
-    for (const card of this.list.querySelectorAll(".card"))
-      card.setAttribute("aria-current", String(card.dataset.name === path));
+    this.current?.leave();
+    this.intro.hidden = this.list.hidden = Boolean(path);
     if (!path) return this.detail.replaceChildren();
     const entry = this.entries.find((one) => `${one.op}/${one.name}` === path);
     if (!entry) return this.detail.replaceChildren(h("div", { class: "error", role: "alert" }, `There is no kernel ${path} here.`));
-    this.current?.leave();
     const make = entry.mistake ? MistakePane : VariantPane;
     this.current = new make(this, entry);
-    this.detail.replaceChildren(this.current.element);
-    if (this.current.element.getBoundingClientRect().top > innerHeight * 0.6) this.detail.scrollIntoView({ block: "start" });
+    this.detail.replaceChildren(this.#chooser(path), this.current.element);
+    scrollTo(0, 0);
     await this.current.run();
   }
 }
@@ -107,7 +121,7 @@ class Pane {
   /** Title, text and controls above the source. */
   build(title, text, controls) {
     this.element.append(
-      h("h3", {}, title),
+      h("h2", {}, title),
       h("p", {}, text),
       controls,
       this.status,
@@ -220,9 +234,9 @@ class VariantPane extends Pane {
     this.controls = h("fieldset", { class: "fields" });
     this.#draw();
     const differs = row.differsFrom ? ` Compare it with “${row.differsFrom}”.` : "";
-    this.build(`${row.op}: ${row.name.replaceAll("_", " ")}`, `${row.summary}.${differs}`, this.controls);
+    this.build(`${row.op}: ${plainName(row.name)}`, `${row.summary}.${differs}`, this.controls);
     this.bar.append(button("Replay", () => this.showReplay()));
-    if (row.differsFrom) this.bar.append(h("a", { class: "button", href: `#gallery/${row.op}/${row.differsFrom}` }, `Show ${row.differsFrom.replaceAll("_", " ")}`));
+    if (row.differsFrom) this.bar.append(h("a", { class: "button", href: `#gallery/${row.op}/${row.differsFrom}` }, `Show ${plainName(row.differsFrom)}`));
   }
 
   #draw() {
@@ -322,7 +336,7 @@ class MistakePane extends Pane {
       this.#number("block", "threads per block", 1, 1024),
       this.#elements(),
     );
-    this.build(`Mistake: ${mistake.name.replaceAll("_", " ")}`, `${mistake.summary}. The emulator says in words what goes wrong, and where.`, controls);
+    this.build(`Mistake: ${plainName(mistake.name)}`, `${mistake.summary}. The emulator says in words what goes wrong, and where.`, controls);
     this.bar.append(
       button("Replay", () => this.showReplay()),
       button("Repair it in the editor", () => gallery.open({ source: mistake.source, ptx: mistake.ptx, kernel: mistake.name, launch: this.launch })),

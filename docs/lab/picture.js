@@ -41,7 +41,9 @@ const TOP = 18;
  * changes, unless the visitor prefers reduced motion.
  */
 export class BankPicture {
-  constructor(label) {
+  /** @param {number} rows wavefronts that there is room for, at least */
+  constructor(label, rows = 1) {
+    this.rows = rows;
     this.squares = range(LANES).map((lane) =>
       svg(
         "g",
@@ -59,7 +61,7 @@ export class BankPicture {
 
   show(request, served) {
     const cells = cellsOf(request, served);
-    const rows = Math.max(1, served.wavefronts);
+    const rows = Math.max(this.rows, served.wavefronts);
     const width = LEFT + LANES * SIZE;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${TOP + rows * SIZE + 2}`);
     this.#grid(rows);
@@ -75,7 +77,7 @@ export class BankPicture {
       square.classList.toggle("late", cell.wavefront > 0);
       square.querySelector("rect").setAttribute("width", cell.span * SIZE - 2);
     }
-    this.title.textContent = said(cells, rows);
+    this.title.textContent = said(cells, served.wavefronts);
   }
 
   #grid(rows) {

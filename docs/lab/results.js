@@ -21,7 +21,7 @@ export function summary(trace) {
           tile(number(sharedWavefronts), "wavefronts of shared memory", factor > 1 ? "bad" : "good"),
           tile(number(sharedIdeal), "the fewest possible"),
           tile(worst, "wavefronts of the worst request"),
-          factor > 1 ? tile(factorText(factor), "bank conflicts", "bad") : tile("×1", "no bank conflicts", "good"),
+          factor > 1 ? tile(factorText(factor), "the fewest: bank conflicts", "bad") : tile("×1", "no bank conflicts", "good"),
         ]
       : tile(0, "wavefronts: shared memory was not used"),
     tile(number(globalSectors), "sectors of global memory"),
