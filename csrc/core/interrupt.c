@@ -4,6 +4,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#ifndef CLOCK_MONOTONIC_COARSE /* of Linux */
+#define CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC
+#endif
+
 /* At most 50 ms on a clock with 4 ms ticks. */
 static const int64_t poll_interval_ns = 46 * 1000 * 1000;
 

@@ -4,7 +4,6 @@
 #ifndef EMU_CPU_SYSTEM_H
 #define EMU_CPU_SYSTEM_H
 
-#include <fenv.h>
 #include <float.h>
 #include <math.h>
 #include <pthread.h>

@@ -49,4 +49,9 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
                             smk_status *status);
 void emu_signature_free(emu_signature *signature);
 
+/* Calls each(context, signature) for all entries, in the order of the text. */
+smk_code emu_signatures_read(const char *ptx, size_t size,
+                             void (*each)(void *context, const emu_signature *), void *context,
+                             smk_status *status);
+
 #endif

@@ -87,31 +87,20 @@ static bool is_cooperative(const ptx_module *module, const ptx_function *entry) 
     return reads;
 }
 
-smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
-                            int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
-                            smk_status *status) {
-    ptx_module *module = NULL;
-    const ptx_function *f;
+static smk_code make_signature(const ptx_module *module, const ptx_function *f, emu_signature *out,
+                               smk_status *status) {
     *out = (emu_signature){0};
-    interrupt_poller poller = interrupt_start(poll, poll_arg, NULL);
-    smk_code code = ptx_parse(ptx, size, &poller, &module, status);
-    if (code == SMK_OK) code = find_entry(module, name, &f, status);
-    if (code != SMK_OK) goto out;
-    if (strlen(f->name) >= sizeof out->entry) {
-        code = smk_fail(status, SMK_VALUE, "the kernel's name has %zu characters; at most %zu",
+    if (strlen(f->name) >= sizeof out->entry)
+        return smk_fail(status, SMK_VALUE, "the kernel's name has %zu characters; at most %zu",
                         strlen(f->name), sizeof out->entry - 1);
-        goto out;
-    }
     out->parameters = calloc(f->n_parameters + 1u, sizeof *out->parameters);
     out->offsets = calloc(f->n_parameters + 1u, sizeof *out->offsets);
-    if (!out->parameters || !out->offsets) {
-        code = smk_fail_memory(status, f->n_parameters * sizeof *out->parameters, "parameters");
-        goto out;
-    }
+    if (!out->parameters || !out->offsets)
+        return smk_fail_memory(status, f->n_parameters * sizeof *out->parameters, "parameters");
     strcpy(out->entry, f->name);
     out->n_parameters = f->n_parameters;
-    out->args_bytes = f->parameters_bytes;
-    out->static_shared_bytes = f->shared_bytes;
+    out->args_bytes = (size_t)f->parameters_bytes;
+    out->static_shared_bytes = (size_t)f->shared_bytes;
     out->cooperative = is_cooperative(module, f);
     out->live_registers = f->frame_bytes / ptx_slot_bytes(PTX_B32);
     for (uint32_t i = 0; i < f->n_parameters; i++) {
@@ -122,7 +111,37 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
                                              .kind = kind_of(v->type)};
         out->offsets[i] = (uint32_t)v->offset;
     }
-out:
+    return SMK_OK;
+}
+
+smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
+                            int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
+                            smk_status *status) {
+    ptx_module *module = NULL;
+    const ptx_function *f;
+    *out = (emu_signature){0};
+    interrupt_poller poller = interrupt_start(poll, poll_arg, NULL);
+    smk_code code = ptx_parse(ptx, size, &poller, &module, status);
+    if (code == SMK_OK) code = find_entry(module, name, &f, status);
+    if (code == SMK_OK) code = make_signature(module, f, out, status);
+    ptx_free(module);
+    return code;
+}
+
+smk_code emu_signatures_read(const char *ptx, size_t size,
+                             void (*each)(void *context, const emu_signature *), void *context,
+                             smk_status *status) {
+    ptx_module *module = NULL;
+    emu_signature signature;
+    interrupt_poller poller = interrupt_start(NULL, NULL, NULL);
+    smk_code code = ptx_parse(ptx, size, &poller, &module, status);
+    for (uint32_t k = 0; code == SMK_OK && k < module->n_functions; k++) {
+        const ptx_function *f = module->functions[k];
+        if (!f->is_entry || f->is_declaration) continue;
+        code = make_signature(module, f, &signature, status);
+        if (code == SMK_OK) each(context, &signature);
+        emu_signature_free(&signature);
+    }
     ptx_free(module);
     return code;
 }

@@ -50,7 +50,7 @@ static chunk *new_chunk(size_t size) {
     return c;
 }
 
-void *arena_alloc(ptx_arena *arena, size_t count, size_t size) {
+void *arena_alloc(ptx_arena *arena, uint64_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
     bytes = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);

@@ -7,6 +7,7 @@
 #define EMU_ARENA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct ptx_arena ptx_arena;
 
@@ -15,7 +16,7 @@ void arena_free(ptx_arena *arena);
 size_t arena_bytes(const ptx_arena *arena); /* allocated from the system */
 
 /* count * size zeroed bytes, aligned to 16; NULL if out of memory. 0 bytes: not NULL. */
-void *arena_alloc(ptx_arena *arena, size_t count, size_t size);
+void *arena_alloc(ptx_arena *arena, uint64_t count, size_t size);
 
 /* A NUL-terminated copy. */
 char *arena_string(ptx_arena *arena, const char *text, size_t length);

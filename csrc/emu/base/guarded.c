@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "pages.h"
 
 /* ---- canaries ---- */
 
@@ -39,33 +39,8 @@ static void check_canary(const unsigned char *from, const unsigned char *to, con
 }
 #endif
 
-/* ---- mappings ---- */
-
-static size_t page_bytes(void) {
-    static size_t bytes;
-    size_t known = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
-    if (!known) __atomic_store_n(&bytes, known = (size_t)sysconf(_SC_PAGESIZE), __ATOMIC_RELAXED);
-    return known;
-}
-
 static size_t round_up(size_t bytes, size_t to) {
     return (bytes + to - 1) & ~(to - 1);
-}
-
-/* Maps `bytes` (a multiple of the page size) between two inaccessible guard pages. */
-static unsigned char *map_guarded(size_t bytes) {
-    const size_t page = page_bytes();
-    unsigned char *all =
-        mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (all == MAP_FAILED) return NULL;
-    if (!mprotect(all + page, bytes, PROT_READ | PROT_WRITE)) return all + page;
-    munmap(all, bytes + 2 * page);
-    return NULL;
-}
-
-static void unmap_guarded(unsigned char *pages, size_t bytes) {
-    const size_t page = page_bytes();
-    munmap(pages - page, bytes + 2 * page);
 }
 
 /* ---- cache of free mappings ---- */
@@ -108,7 +83,7 @@ static bool cache_put(unsigned char *pages, size_t bytes) {
 void guarded_trim(void) {
     pthread_mutex_lock(&cache.lock);
     while (cache.n--)
-        unmap_guarded(cache.entries[cache.n].pages, cache.entries[cache.n].bytes);
+        pages_unmap_guarded(cache.entries[cache.n].pages, cache.entries[cache.n].bytes);
     cache.n = 0;
     pthread_mutex_unlock(&cache.lock);
 }
@@ -127,27 +102,28 @@ static void *place_block(unsigned char *pages, size_t bytes) {
     return begin;
 }
 
-void *guarded_alloc(size_t bytes) {
-    if (!bytes) return empty_block;
-    if (bytes > SIZE_MAX / 2) return NULL;
-    const size_t pages = round_up(bytes, page_bytes());
+void *guarded_alloc(uint64_t size) {
+    if (!size) return empty_block;
+    if (size > SIZE_MAX / 2) return NULL;
+    const size_t bytes = (size_t)size, pages = round_up(bytes, page_bytes());
     unsigned char *old = cache_take(pages);
-    return place_block(old ? old : map_guarded(pages), bytes);
+    return place_block(old ? old : pages_map_guarded(pages), bytes);
 }
 
-void *guarded_zeros(size_t bytes) {
-    if (!bytes) return empty_block;
-    return bytes > SIZE_MAX / 2 ? NULL
-                                : place_block(map_guarded(round_up(bytes, page_bytes())), bytes);
+void *guarded_zeros(uint64_t size) {
+    if (!size) return empty_block;
+    if (size > SIZE_MAX / 2) return NULL;
+    const size_t bytes = (size_t)size;
+    return place_block(pages_map_guarded(round_up(bytes, page_bytes())), bytes);
 }
 
-void guarded_free(void *p, size_t bytes) {
+void guarded_free(void *p, uint64_t allocated) {
     if (!p || p == empty_block) return;
-    const size_t size = round_up(bytes, page_bytes());
+    const size_t bytes = (size_t)allocated, size = round_up(bytes, page_bytes());
     unsigned char *const begin = p, *const end = begin + round_up(bytes, GUARDED_ALIGN);
     check_canary(end - size, begin, "before");
     check_canary(begin + bytes, end, "after");
-    if (!cache_put(end - size, size)) unmap_guarded(end - size, size);
+    if (!cache_put(end - size, size)) pages_unmap_guarded(end - size, size);
 }
 
 /* ---- arenas ---- */

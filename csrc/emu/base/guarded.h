@@ -13,14 +13,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { GUARDED_ALIGN = 256 };
 
 /* Uninitialised contents. NULL: out of memory. 0 bytes: not NULL, and nothing is mapped. */
-void *guarded_alloc(size_t bytes);
-void *guarded_zeros(size_t bytes);
+void *guarded_alloc(uint64_t bytes);
+void *guarded_zeros(uint64_t bytes);
 /* `bytes` must equal the allocation's size; p may be NULL. */
-void guarded_free(void *p, size_t bytes);
+void guarded_free(void *p, uint64_t bytes);
 
 /* A few small mappings are cached for the next launch; this unmaps them. */
 void guarded_trim(void);

@@ -17,7 +17,8 @@
 #include <emmintrin.h> /* SSE2 alone: the whole set takes a file's compilation half of its time */
 #endif
 
-enum { LANES = 32, FULL = 0xffffffff };
+enum { LANES = 32 };
+enum { FULL = 0xffffffff };
 
 /* A register's values in all 32 lanes. */
 typedef uint16_t lanes_u16[LANES] __attribute__((aligned(64)));

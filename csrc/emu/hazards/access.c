@@ -118,7 +118,7 @@ static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lan
         return true;
     }
     if (row && r->elements == 1 && r->slot_bytes == r->width)
-        memcpy(&s->value[offset], r->frame + r->slots[0], row_bytes);
+        memcpy(&s->value[offset], r->frame + r->slots[0], (size_t)row_bytes);
     else
         d->lanes->store_values(s->value, &words, r->frame, r->slots, r->slot_bytes, r->elements,
                                r->width / r->elements);

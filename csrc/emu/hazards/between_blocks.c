@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/size.h"
 #include "vector_clock.h"
 
 enum { MAX_VISITS = 1 << 12, ANY_THREAD = INT32_MAX };
@@ -67,8 +68,8 @@ bool acquisitions_init(happens_before *hb, uint64_t n_blocks) {
     acquisitions *a = hb->acquisitions = calloc(1, sizeof *a);
     if (!a) return false;
     a->observed_by = calloc(hb->n_threads, sizeof *a->observed_by);
-    a->known_of = calloc(n_blocks, sizeof *a->known_of);
-    a->begins = calloc(n_blocks + 1, sizeof *a->begins);
+    a->known_of = calloc(size_from(n_blocks), sizeof *a->known_of);
+    a->begins = calloc(size_from(n_blocks + 1), sizeof *a->begins);
     a->n_known = a->visits.n = a->roots.n = a->observed.n = 1;
     return a->observed_by && a->known_of && a->begins;
 }

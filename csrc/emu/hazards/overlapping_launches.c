@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "../base/size.h"
 #include "detector.h"
 #include "../base/lanes.h"
 
@@ -49,7 +50,7 @@ static bool overlap_new(hazards *h, const launch *l) {
     for (uint32_t k = REGION_GLOBAL; k < l->n_regions; k++) {
         accessed_words *t = &o->regions[k];
         t->n = (l->regions[k].size >> WORD_SHIFT) + 1;
-        t->words = calloc(t->n, sizeof *t->words);
+        t->words = calloc(size_from(t->n), sizeof *t->words);
         if (!t->words) return false;
     }
     return true;

@@ -1,37 +1,15 @@
 /* Shadow memory: arrays of epochs of a region, by granule, and entries of lists.
  *
  * A region of global memory has as many epochs as words. A trace of a few blocks accesses few of
- * them, so large arrays are pages of zeros that the system provides on first access. calloc would
- * clear memory that it reuses; it serves small arrays.
+ * them, so they are pages of zeros that the system provides on first access (base/pages.h).
  */
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "../base/cpu.h"
+#include "../base/pages.h"
 #include "detector.h"
 
-enum {
-    LARGE = 2 * 1024 * 1024, /* a huge page of x86-64 */
-    MAX_ENTRIES = 1 << 26    /* 1.5 GiB */
-};
-
-static void *zeros_new(uint64_t bytes) {
-    if (bytes < LARGE) return calloc(1, bytes);
-    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages == MAP_FAILED) return NULL;
-    /* An epoch is read before it is written. With small pages that takes two page faults, and the
-     * second one interrupts the other host threads. */
-    madvise(pages, bytes, MADV_HUGEPAGE);
-    return pages;
-}
-
-static void zeros_free(void *zeros, uint64_t bytes) {
-    if (bytes < LARGE)
-        free(zeros);
-    else if (zeros)
-        munmap(zeros, bytes);
-}
+enum { MAX_ENTRIES = 1 << 26 /* 1.5 GiB */ };
 
 /* The length of an epoch array: refining fills all four bytes of the last word. */
 static uint64_t array_epochs(const shadow *s) {

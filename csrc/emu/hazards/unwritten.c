@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/size.h"
 #include "detector.h"
 
 enum { WORD_BYTES = 4 }; /* bytes that count as one: a word, or what is left of the last one */
@@ -29,7 +30,7 @@ void unwritten_note(hazards *h) {
         const region *r = &l->regions[k];
         if (!r->blank || !r->size) continue;
         written_bytes *tracked = &h->written[k];
-        if (!tracked->written) *tracked = (written_bytes){calloc(r->size, 1), r->size};
+        if (!tracked->written) *tracked = (written_bytes){calloc(size_from(r->size), 1), r->size};
         h->out_of_memory |= !tracked->written;
         for (const detector *d = h->joined; tracked->written && d; d = d->next) {
             collect_region(&d->regions[k], tracked->written);
@@ -44,7 +45,7 @@ void unwritten_report(hazards *h) {
         uint64_t first = 0, words = 0;
         for (uint64_t at = 0; tracked->written && at < tracked->bytes; at += WORD_BYTES) {
             const uint64_t n = tracked->bytes - at < WORD_BYTES ? tracked->bytes - at : WORD_BYTES;
-            const unsigned char *missing = memchr(tracked->written + at, 0, n);
+            const unsigned char *missing = memchr(tracked->written + at, 0, (size_t)n);
             if (missing && !words++) first = (uint64_t)(missing - tracked->written);
         }
         if (words)

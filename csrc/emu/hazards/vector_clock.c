@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/size.h"
+
 bool hb_charge(happens_before *hb, uint64_t bytes) {
     if (bytes > MAX_HB_BYTES - hb->bytes) hb->out_of_memory = true;
     if (hb->out_of_memory) return false;
@@ -22,7 +24,7 @@ void clock_unref(happens_before *hb, vector_clock *c) {
 }
 
 vector_clock *clock_copy(happens_before *hb, const vector_clock *c) {
-    const uint64_t bytes = clock_bytes(hb);
+    const size_t bytes = size_from(clock_bytes(hb));
     vector_clock *fresh = hb_charge(hb, bytes) ? calloc(1, bytes) : NULL;
     if (!fresh) {
         hb->out_of_memory = true;

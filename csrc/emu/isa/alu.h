@@ -84,9 +84,6 @@ typedef double lane_f64 __attribute__((may_alias));
                 (w)->mask[lane] ? (lane_##type)(results)[lane] : stored[lane];                     \
     } while (0)
 
-/* A compiler barrier: operations on results do not move past a change of the rounding mode. */
-#define LANES_COMPLETE(results) __asm__ volatile("" : : "r"(results) : "memory")
-
 /* ---- forms of an instruction ---- */
 
 /* Handlers by type; NULL: the opcode does not have this type. */

@@ -231,6 +231,13 @@ static uint64_t integer_to_float(uint64_t bits, bool negative, const conversion 
     return float_to_float(negative ? -magnitude : magnitude, cvt);
 }
 
+static double integer_to_f64(uint64_t bits, bool is_signed, uint32_t rounding) {
+    const bool negative = is_signed && (int64_t)bits < 0;
+    if (rounding != ROUND_NEAREST)
+        return directed_integer(negative ? 0 - bits : bits, negative, rounding);
+    return is_signed ? (double)(int64_t)bits : (double)bits;
+}
+
 static const insn *cvt_from_integer(warp *w, const insn *in) {
     const conversion *cvt = in->extra;
     const bool is_signed = is_signed_integer(cvt->from);
@@ -241,15 +248,8 @@ static const insn *cvt_from_integer(warp *w, const insn *in) {
         if (cvt->sat) EACH_LANE bits[lane] = clamp_integer(bits[lane], is_signed, cvt->to);
         extend_to_64(cvt->to, bits);
     } else if (cvt->to == PTX_F64 && !cvt->sat) {
-        set_rounding(cvt->rounding);
-        for (int lane = 0; lane < LANES; lane++) {
-            const double x = is_signed ? (double)(int64_t)bits[lane] : (double)bits[lane];
-            bits[lane] = bits_of_f64(x);
-        }
-        LANES_COMPLETE(bits);
-        reset_rounding(cvt->rounding);
-        /* In rounding mode down, compilers' vector code for u64 turns 0 into -0. */
-        EACH_LANE bits[lane] = bits[lane] << 1 ? bits[lane] : 0;
+        for (int lane = 0; lane < LANES; lane++)
+            bits[lane] = bits_of_f64(integer_to_f64(bits[lane], is_signed, cvt->rounding));
     } else {
         for (int lane = 0; lane < LANES; lane++)
             bits[lane] = integer_to_float(bits[lane], is_signed && (int64_t)bits[lane] < 0, cvt);

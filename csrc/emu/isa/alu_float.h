@@ -1,10 +1,9 @@
-/* Floating-point functions that several files share: bit casts, canonical NaNs, flushing, the
- * host's rounding mode, min and max.
+/* Floating-point functions that several files share: bit casts, canonical NaNs, flushing,
+ * rounding modifiers, min and max. The host always rounds to nearest.
  */
 #ifndef EMU_ALU_FLOAT_H
 #define EMU_ALU_FLOAT_H
 
-#include <fenv.h>
 #include <math.h>
 
 #include "alu.h"
@@ -68,15 +67,6 @@ static inline int take_rounding(decoder *dc, int otherwise) {
     for (int mode = 0; mode < 4; mode++)
         if (decode_take(dc, modes[mode])) return mode;
     return otherwise;
-}
-
-static inline void set_rounding(uint32_t mode) {
-    static const int modes[4] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-    if (mode != ROUND_NEAREST) fesetround(modes[mode]);
-}
-
-static inline void reset_rounding(uint32_t mode) {
-    if (mode != ROUND_NEAREST) fesetround(FE_TONEAREST);
 }
 
 /* ---- min, max: -0 < +0; of a NaN and a number the number is the result, unless with .NaN ---- */

@@ -2,10 +2,11 @@
  * max copysign testp.
  *
  * f32 rounded to nearest without modifiers is by far the most frequent form and has its own
- * handlers. All other forms share one handler per operation and type. It sets the host's rounding
- * mode around a loop that reads and writes memory. The compiler cannot move operations out of that
- * loop, because fesetround is an opaque call.
+ * handlers. All other forms share one handler per operation and type. The host rounds to nearest;
+ * in the other roundings f32 is rounded from f64 (alu_format.h), and f64 computed with integers
+ * (alu_directed.h).
  */
+#include "alu_directed.h"
 #include "alu_format.h"
 
 /* ---- results ---- */
@@ -39,10 +40,10 @@ static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
     return f32_of_bits(flush_f32_unless(bits, keep_mask));
 }
 
-/* Defines the handlers of op from op_f32, op_f64 and op_odd, functions of a, b and c. op_odd
- * returns the f32 operation's result as a double, exact or rounded to odd. The handlers load three
- * sources; the compiler drops unused ones. first, second, third: the sources in the order of f64's
- * NaN check.
+/* Defines the handlers of op from functions of a, b and c: op_f32 and op_f64, which round to
+ * nearest; op_odd, the f32 operation's result as a double that rounds to f32 as the exact result
+ * does; op_directed, the f64 operation in the other roundings. The handlers load three sources; the
+ * compiler drops unused ones. first, second, third: the sources in the order of f64's NaN check.
  *
  * With .ftz only a result equal to the smallest normal number is checked again: it may be a tiny
  * value that was rounded up. */
@@ -56,15 +57,20 @@ static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
         const uint32_t keep_mask = flags & FLAG_FTZ ? 0 : ~0u;                                     \
         lanes_u32 results;                                                                         \
         uint32_t at_min_normal = 0;                                                                \
-        set_rounding(rounding);                                                                    \
-        EACH_LANE {                                                                                \
-            const float a = flush_source(pa[lane], keep_mask),                                     \
-                        b = flush_source(pb[lane], keep_mask);                                     \
-            const float c = flush_source(pc[lane], keep_mask);                                     \
-            results[lane] = bits_of_f32(op##_f32(a, b, c));                                        \
-        }                                                                                          \
-        LANES_COMPLETE(results);                                                                   \
-        reset_rounding(rounding);                                                                  \
+        if (rounding == ROUND_NEAREST) EACH_LANE {                                                 \
+                const float a = flush_source(pa[lane], keep_mask),                                 \
+                            b = flush_source(pb[lane], keep_mask);                                 \
+                const float c = flush_source(pc[lane], keep_mask);                                 \
+                results[lane] = bits_of_f32(op##_f32(a, b, c));                                    \
+            }                                                                                      \
+        else                                                                                       \
+            EACH_LANE {                                                                            \
+                const double a = flush_source(pa[lane], keep_mask),                                \
+                             b = flush_source(pb[lane], keep_mask);                                \
+                const double c = flush_source(pc[lane], keep_mask);                                \
+                results[lane] =                                                                    \
+                    round_to_format(op##_odd(a, b, c, rounding), format_f32, rounding, false);     \
+            }                                                                                      \
         EACH_LANE {                                                                                \
             const uint32_t bits = canonical_f32(f32_of_bits(results[lane]));                       \
             at_min_normal |= (bits & 0x7fffffff) == 0x00800000;                                    \
@@ -74,7 +80,7 @@ static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
             const double a = flush_source(pa[lane], keep_mask),                                    \
                          b = flush_source(pb[lane], keep_mask);                                    \
             const double c = flush_source(pc[lane], keep_mask);                                    \
-            const bool tiny = is_tiny(op##_odd(a, b, c), format_f32, rounding);                    \
+            const bool tiny = is_tiny(op##_odd(a, b, c, rounding), format_f32, rounding);          \
             results[lane] &= tiny ? 0x80000000 : ~0u;                                              \
         }                                                                                          \
         if (flags & FLAG_SAT) EACH_LANE results[lane] = saturate_f32(results[lane]);               \
@@ -87,10 +93,13 @@ static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
         const lane_f64 *pc = LANE_POINTER(f64, w, in->c);                                          \
         lanes_u64 results;                                                                         \
         uint64_t nan = 0;                                                                          \
-        set_rounding(in->flags & ROUND_MASK);                                                      \
-        EACH_LANE results[lane] = bits_of_f64(op##_f64(pa[lane], pb[lane], pc[lane]));             \
-        LANES_COMPLETE(results);                                                                   \
-        reset_rounding(in->flags & ROUND_MASK);                                                    \
+        const uint32_t rounding = in->flags & ROUND_MASK;                                          \
+        if (rounding == ROUND_NEAREST)                                                             \
+            EACH_LANE results[lane] = bits_of_f64(op##_f64(pa[lane], pb[lane], pc[lane]));         \
+        else                                                                                       \
+            for (int lane = 0; lane < LANES; lane++)                                               \
+                results[lane] =                                                                    \
+                    bits_of_f64(op##_directed(pa[lane], pb[lane], pc[lane], rounding));            \
         EACH_LANE nan |= IS_NAN_F64(results[lane]);                                                \
         for (int lane = 0; lane < LANES && nan; lane++) {                                          \
             const double a = pa[lane], b = pb[lane], c = pc[lane];                                 \
@@ -113,28 +122,48 @@ static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
         return result;                                                                             \
     }
 
+#define ROUNDED_FUNCTION(op, result)                                                               \
+    static inline double op(double a, double b, double c, uint32_t rounding) {                     \
+        (void)b, (void)c, (void)rounding;                                                          \
+        return result;                                                                             \
+    }
+
+/* A sum of numbers that are not both zeros of one sign is -0 if it is rounded down and zero. */
+static inline double sum_to_odd(double a, double b, uint32_t rounding) {
+    const double sum = add_to_odd(a, b);
+    return rounding == ROUND_DOWN && sum == 0 ? -add_to_odd(-a, -b) : sum;
+}
+
 FLOAT_FUNCTION(add_f32, float, a + b)
 FLOAT_FUNCTION(add_f64, double, a + b)
-FLOAT_FUNCTION(add_odd, double, a + b) /* exact where it is tiny */
+ROUNDED_FUNCTION(add_odd, sum_to_odd(a, b, rounding))
+ROUNDED_FUNCTION(add_directed, directed_add(a, b, rounding))
 FLOAT_FUNCTION(sub_f32, float, a - b)
 FLOAT_FUNCTION(sub_f64, double, a - b)
-FLOAT_FUNCTION(sub_odd, double, a - b)
+ROUNDED_FUNCTION(sub_odd, sum_to_odd(a, -b, rounding))
+ROUNDED_FUNCTION(sub_directed, directed_add(a, -b, rounding))
 FLOAT_FUNCTION(mul_f32, float, a *b)
 FLOAT_FUNCTION(mul_f64, double, a *b)
-FLOAT_FUNCTION(mul_odd, double, a *b) /* exact: 48 of 53 bits */
-FLOAT_FUNCTION(fma_f32, float, __builtin_fmaf(a, b, c))
+ROUNDED_FUNCTION(mul_odd, a *b) /* exact: 48 of 53 bits */
+ROUNDED_FUNCTION(mul_directed, directed_mul(a, b, rounding))
+FLOAT_FUNCTION(fma_f32, float, fused_f32(a, b, c))
 FLOAT_FUNCTION(fma_f64, double, __builtin_fma(a, b, c))
-FLOAT_FUNCTION(fma_odd, double, add_to_odd(a *b, c))
+ROUNDED_FUNCTION(fma_odd, sum_to_odd(a *b, c, rounding))
+ROUNDED_FUNCTION(fma_directed, directed_fma(a, b, c, rounding))
 FLOAT_FUNCTION(div_f32, float, a / b)
 FLOAT_FUNCTION(div_f64, double, a / b)
-/* f32 quotients are never so close to a rounding boundary that f64's rounding could cross it. */
-FLOAT_FUNCTION(div_odd, double, a / b)
+/* f32 quotients and roots are never so close to a number that f32 rounds at that f64's rounding
+ * could cross it. */
+ROUNDED_FUNCTION(div_odd, a / b)
+ROUNDED_FUNCTION(div_directed, directed_div(a, b, rounding))
 FLOAT_FUNCTION(rcp_f32, float, 1 / a)
 FLOAT_FUNCTION(rcp_f64, double, 1 / a)
-FLOAT_FUNCTION(rcp_odd, double, 1 / a)
+ROUNDED_FUNCTION(rcp_odd, 1 / a)
+ROUNDED_FUNCTION(rcp_directed, directed_div(1, a, rounding))
 FLOAT_FUNCTION(sqrt_f32, float, sqrtf(a))
 FLOAT_FUNCTION(sqrt_f64, double, sqrt(a))
-FLOAT_FUNCTION(sqrt_odd, double, sqrt(a)) /* never tiny */
+ROUNDED_FUNCTION(sqrt_odd, sqrt(a))
+ROUNDED_FUNCTION(sqrt_directed, directed_sqrt(a, rounding))
 
 FLOAT_HANDLERS(add, 2, true, b, a, a)
 FLOAT_HANDLERS(sub, 2, true, b, a, a)

@@ -5,6 +5,7 @@
  * saturate to s32 with .satfinite. Bits: the number of ones in the xor or and of a row of A and a
  * column of B.
  */
+#include "alu_directed.h"
 #include "matrix.h"
 
 /* n equals f->n; it is a constant where the caller knows it. */
@@ -57,19 +58,14 @@ static double nan_of(double a, double b, double c) {
 
 static void multiply_f64(const matrix_form *f, const double *a, const double *b, const double *c,
                          double *d) {
-    set_rounding(f->rounding);
-    LANES_COMPLETE(a);
-    LANES_COMPLETE(b);
-    LANES_COMPLETE(c);
     for (uint32_t at = 0; at < f->m * f->n; at++) {
         double sum = c[at];
         for (uint32_t k = 0; k < f->k; k++) {
             const double x = a[at / f->n * f->k + k], y = b[k * f->n + at % f->n];
-            const double next = fma(x, y, sum);
+            const double next = f->rounding == ROUND_NEAREST ? fma(x, y, sum)
+                                                             : directed_fma(x, y, sum, f->rounding);
             sum = next == next ? next : nan_of(x, y, sum);
         }
         d[at] = sum;
     }
-    LANES_COMPLETE(d);
-    reset_rounding(f->rounding);
 }

@@ -68,12 +68,13 @@ static uint32_t quad_element(const quad_form *f, const quad_tile *t, quad_place 
     for (uint32_t k = 0; k < QUAD_K; k++)
         b[k] = t->b[d.quad][k][d.in_line];
     if (f->d == ELEMENT_F16) {
-        const float first = fmaf(a[1], b[1], a[0] * b[0]), second = fmaf(a[3], b[3], a[2] * b[2]);
+        const float first = fused_f32(a[1], b[1], a[0] * b[0]),
+                    second = fused_f32(a[3], b[3], a[2] * b[2]);
         return round_to_format((c + first) + second, format_f16, ROUND_NEAREST, false);
     }
     float sum = 0;
     for (uint32_t k = 0; k < QUAD_K; k++)
-        sum = fmaf(a[k], b[k], sum);
+        sum = fused_f32(a[k], b[k], sum);
     return canonical_f32(c + sum);
 }
 

@@ -80,7 +80,7 @@ static unsigned char *reach_run(const transfer *x, uint64_t address, uint64_t by
 static bool read_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
     const transfer *x = context;
     const unsigned char *from = reach_run(x, address, bytes, false);
-    if (from) memcpy(x->into + at, from, bytes);
+    if (from) memcpy(x->into + at, from, (size_t)bytes);
     return from != NULL;
 }
 
@@ -89,7 +89,7 @@ static bool write_run(void *context, uint64_t address, uint64_t bytes, uint64_t 
     unsigned char *to = reach_run(x, address, bytes, true);
     if (!to) return false;
     if (!x->reduction->combine) {
-        memcpy(to, x->from + at, bytes);
+        memcpy(to, x->from + at, (size_t)bytes);
         return true;
     }
     for (uint64_t k = 0; k < bytes; k += x->reduction->width) {

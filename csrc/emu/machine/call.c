@@ -44,7 +44,7 @@ static void local_get(const local_memory *local, int lane, unsigned char *to, ui
                       uint64_t bytes) {
     for (uint64_t n; bytes; to += n, from += n, bytes -= n) {
         n = local_run(from, bytes);
-        memcpy(to, local_at(local, lane, from), n);
+        memcpy(to, local_at(local, lane, from), (size_t)n);
     }
 }
 
@@ -52,14 +52,14 @@ static void local_put(local_memory *local, int lane, uint64_t to, const unsigned
                       uint64_t bytes) {
     for (uint64_t n; bytes; to += n, from += n, bytes -= n) {
         n = local_run(to, bytes);
-        memcpy(local_at(local, lane, to), from, n);
+        memcpy(local_at(local, lane, to), from, (size_t)n);
     }
 }
 
 static void local_copy(local_memory *local, int lane, uint64_t to, uint64_t from, uint64_t bytes) {
     for (uint64_t n; bytes; to += n, from += n, bytes -= n) {
         n = local_run(from, local_run(to, bytes));
-        memcpy(local_at(local, lane, to), local_at(local, lane, from), n);
+        memcpy(local_at(local, lane, to), local_at(local, lane, from), (size_t)n);
     }
 }
 

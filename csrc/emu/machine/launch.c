@@ -6,15 +6,15 @@
  */
 #include <errno.h>
 #include <fenv.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "block_group.h"
 #include "../base/device.h"
+#include "../base/host_thread.h"
+#include "../base/size.h"
 #include "instruction_set.h"
 #include "texture.h"
 
@@ -192,11 +192,11 @@ static bool choose_clusters(launch *l) {
     l->n_groups = l->n_blocks / l->group_blocks;
     if (l->cooperative) return true;
     if (!l->blocks || l->cluster_blocks == 1) return true;
-    l->clusters = calloc(l->n_blocks + 1, sizeof *l->clusters);
+    l->clusters = calloc(size_from(l->n_blocks + 1), sizeof *l->clusters);
     if (!l->clusters) return false;
     for (uint64_t k = 0; k < l->n_blocks; k++)
         l->clusters[k] = cluster_of(l, l->blocks[k] - l->first_block);
-    qsort(l->clusters, l->n_blocks, sizeof *l->clusters, compare_numbers);
+    qsort(l->clusters, (size_t)l->n_blocks, sizeof *l->clusters, compare_numbers);
     l->n_groups = 0;
     for (uint64_t k = 0; k < l->n_blocks; k++)
         if (!k || l->clusters[k] != l->clusters[k - 1]) l->clusters[l->n_groups++] = l->clusters[k];
@@ -262,7 +262,7 @@ static smk_code bind_tensor_map(const smk_job *job, const smk_tensor_map *map, c
                                 unsigned char *block, smk_status *status) {
     unsigned char *to = block + map->arg_offset;
     uint64_t address;
-    bool in_range = map->arg_offset + (size_t)SMK_TENSOR_MAP_BYTES <= job->args_bytes;
+    bool in_range = map->arg_offset + (uint64_t)SMK_TENSOR_MAP_BYTES <= job->args_bytes;
     if (map->in_buffer) {
         in_range = map->buffer < job->n_buffers && map->tensor_buffer < job->n_buffers &&
                    job->buffers[map->buffer].bytes == SMK_TENSOR_MAP_BYTES;
@@ -289,7 +289,8 @@ static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, con
     for (size_t k = 0; k < job->n_pointers; k++) {
         const smk_pointer *p = &job->pointers[k];
         uint64_t address;
-        if (p->arg_offset + sizeof address > job->args_bytes || p->buffer >= job->n_buffers)
+        if (p->arg_offset + (uint64_t)sizeof address > job->args_bytes ||
+            p->buffer >= job->n_buffers)
             return smk_fail(
                 status, SMK_VALUE,
                 "kernel %s: pointer %zu is at byte %u of %zu, for buffer %u of %zu: out of range",
@@ -384,10 +385,9 @@ static void join_workers(host_threads *h) {
 }
 
 static unsigned host_thread_count(const smk_job *job, uint64_t n_groups) {
-    long n = job->threads > 0 ? job->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    if (n < 1) n = 1;
+    unsigned n = job->threads > 0 ? (unsigned)job->threads : host_thread_limit();
     if (n > MAX_HOST_THREADS) n = MAX_HOST_THREADS;
-    return (uint64_t)n < n_groups ? (unsigned)n : (unsigned)n_groups;
+    return n < n_groups ? n : (unsigned)n_groups;
 }
 
 static void run_blocks(launch *l, unsigned threads) {
@@ -395,19 +395,16 @@ static void run_blocks(launch *l, unsigned threads) {
     unsigned started = 0;
     host_threads h = {.launch = l, .poller = interrupt_start(l->poll, l->poll_arg, l->cancel)};
     pthread_condattr_t monotonic;
-    sigset_t all, before;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&h.lock, NULL);
     pthread_cond_init(&h.finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all); /* the new threads must not handle the process's signals */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (started + 1 < threads) { /* if thread creation fails, run with fewer threads */
         pthread_mutex_lock(&h.lock);
         h.running++;
         pthread_mutex_unlock(&h.lock);
-        if (pthread_create(&ids[started], NULL, host_thread_main, &h)) {
+        if (!host_thread_start(&ids[started], host_thread_main, &h)) {
             pthread_mutex_lock(&h.lock);
             h.running--;
             pthread_mutex_unlock(&h.lock);
@@ -415,11 +412,10 @@ static void run_blocks(launch *l, unsigned threads) {
         }
         started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     run_host_thread(l, poll_when_due, &h);
     join_workers(&h);
     for (unsigned k = 0; k < started; k++)
-        pthread_join(ids[k], NULL);
+        host_thread_join(ids[k]);
     pthread_cond_destroy(&h.finished);
     pthread_mutex_destroy(&h.lock);
 }

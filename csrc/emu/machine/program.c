@@ -46,7 +46,7 @@ static uint64_t initial_address(const struct ptx_relocation *r) {
 }
 
 static void initialise(const ptx_variable *v, unsigned char *block) {
-    if (v->init) memcpy(block + v->offset, v->init, v->size);
+    if (v->init) memcpy(block + v->offset, v->init, (size_t)v->size);
     for (uint32_t k = 0; k < v->n_relocations; k++) {
         const uint64_t address = initial_address(&v->relocations[k]);
         memcpy(block + v->offset + v->relocations[k].at, &address, sizeof address);
@@ -83,8 +83,9 @@ smk_code module_load(const struct instruction_set *isa, const char *key, const c
         if (v->space == PTX_GLOBAL) initialise(v, m->globals);
         if (v->space == PTX_CONST) initialise(v, m->constants);
     }
-    m->bytes = (m->heap ? HEAP_BYTES : 0) + arena_bytes(m->ptx->arena) + m->ptx->global_bytes +
-               m->ptx->const_bytes + 2 * sizeof *m->decoded[0] * m->ptx->n_functions;
+    m->bytes = (m->heap ? HEAP_BYTES : 0) + arena_bytes(m->ptx->arena) +
+               (size_t)m->ptx->global_bytes + (size_t)m->ptx->const_bytes +
+               2 * sizeof *m->decoded[0] * m->ptx->n_functions;
     *out = m;
     return SMK_OK;
 fail:

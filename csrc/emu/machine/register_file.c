@@ -225,7 +225,7 @@ bool local_reserve(warp *w, uint64_t bytes) {
     unsigned char *larger =
         block_charge(w->block, size * LANES - before) ? guarded_alloc(size * LANES) : NULL;
     if (!larger) return false;
-    if (before) memcpy(larger, local->bytes, before);
+    if (before) memcpy(larger, local->bytes, (size_t)before);
     for (uint64_t at = before; at < size * LANES; at += sizeof(uint16_t))
         memcpy(larger + at, &(uint16_t){POISON}, sizeof(uint16_t));
     guarded_free(local->bytes, before);

@@ -137,13 +137,13 @@ bool parser_fail(parser *p, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool parser_unexpected(parser *p, const char *expected); /* "expected X, found <lookahead>" */
 bool parser_unexpected_token(parser *p, const token *found, const char *expected);
-void *parser_alloc(parser *p, size_t count, size_t size);   /* in the module's arena */
+void *parser_alloc(parser *p, uint64_t count, size_t size); /* in the module's arena */
 void *parser_scratch(parser *p, size_t count, size_t size); /* in the scratch arena */
 bool parser_no_memory(parser *p, size_t bytes);
 /* Polls for interruption after `work` steps; false, and a failure, if interrupted. */
 bool parser_poll(parser *p, uint64_t work);
-bool list_extend(parser *p, list *l, size_t more, size_t size); /* by `more` zeroed items */
-void *list_push(parser *p, list *l, size_t size);               /* one zeroed item */
+bool list_extend(parser *p, list *l, uint64_t more, size_t size); /* by `more` zeroed items */
+void *list_push(parser *p, list *l, size_t size);                 /* one zeroed item */
 void list_free(list *l);
 void *list_to_arena(parser *p, const list *l, size_t size); /* a copy, in the module's arena */
 

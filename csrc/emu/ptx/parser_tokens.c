@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/size.h"
+
 enum { STEPS_PER_TOKEN = 16 }; /* for interrupt_due */
 
 /* ---- failures ---- */
@@ -62,13 +64,13 @@ bool parser_unexpected_token(parser *p, const token *found, const char *expected
 
 /* ---- memory ---- */
 
-static void *from_arena(parser *p, ptx_arena *arena, size_t count, size_t size) {
+static void *from_arena(parser *p, ptx_arena *arena, uint64_t count, size_t size) {
     void *place = arena_alloc(arena, count, size);
-    if (!place) parser_no_memory(p, count * size);
+    if (!place) parser_no_memory(p, size_from(count * size));
     return place;
 }
 
-void *parser_alloc(parser *p, size_t count, size_t size) {
+void *parser_alloc(parser *p, uint64_t count, size_t size) {
     return from_arena(p, p->arena, count, size);
 }
 
@@ -76,17 +78,17 @@ void *parser_scratch(parser *p, size_t count, size_t size) {
     return from_arena(p, p->scratch, count, size);
 }
 
-bool list_extend(parser *p, list *l, size_t more, size_t size) {
-    size_t count = l->count + more; /* cannot overflow: the text's size bounds both */
+bool list_extend(parser *p, list *l, uint64_t more, size_t size) {
+    const uint64_t count = l->count + more; /* cannot overflow: the text's size bounds both */
     if (count > l->capacity) {
-        size_t capacity = count < 16 ? 16 : count + count / 2;
-        void *items = realloc(l->items, capacity * size);
-        if (!items) return parser_no_memory(p, capacity * size);
+        const uint64_t capacity = count < 16 ? 16 : count + count / 2;
+        void *items = realloc(l->items, size_from(capacity * size));
+        if (!items) return parser_no_memory(p, size_from(capacity * size));
         l->items = items;
-        l->capacity = capacity;
+        l->capacity = (size_t)capacity;
     }
-    memset((char *)l->items + l->count * size, 0, more * size);
-    l->count = count;
+    memset((char *)l->items + l->count * size, 0, (size_t)more * size);
+    l->count = (size_t)count;
     return true;
 }
 

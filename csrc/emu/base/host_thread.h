@@ -1,0 +1,16 @@
+/* Threads of the host. */
+#ifndef EMU_HOST_THREAD_H
+#define EMU_HOST_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* How many threads the host runs at the same time, at least 1. */
+unsigned host_thread_limit(void);
+
+/* Starts a thread that handles none of the process's signals. False: there is none, as always in
+ * WebAssembly; the caller does the work itself. */
+bool host_thread_start(pthread_t *id, void *(*main)(void *), void *arg);
+void host_thread_join(pthread_t id);
+
+#endif

@@ -1,0 +1,46 @@
+/* The module's state, which the files of this folder share. */
+#ifndef LAB_SESSION_H
+#define LAB_SESSION_H
+
+#include "../core/plan.h"
+#include "../emu/emu.h"
+#include "api.h"
+#include "text.h"
+
+enum { LAB_MAX_BUFFERS = 256, LAB_MAX_PTX = 64 << 20 };
+
+typedef struct lab_session {
+    smk_status status;
+    text result;
+    char *ptx;
+    size_t ptx_bytes;
+    char key[32]; /* of its module in the emulator's cache */
+    smk_buffer buffers[LAB_MAX_BUFFERS];
+    int n_buffers;
+    /* The job: of a plan, or one launch. */
+    smk_plan plan;
+    bool planned;
+    smk_launch launch;
+    emu_signature signature;
+    unsigned char *arguments; /* signature.args_bytes */
+    smk_pointer *pointers;
+    size_t n_pointers;
+} lab_session;
+
+extern lab_session session;
+
+/* A call begins: no failure, and an empty result. */
+void session_begin(void);
+smk_code session_end(void);
+void session_drop_job(void);
+
+/* "label": the columns of a trace, as smemkern's tables have them. */
+void trace_json(text *t, const smk_trace *trace);
+void variants_json(text *t);
+
+/* Bytes of an element; 0: there is no such type. */
+int data_element_bytes(const char *type);
+void data_fill(void *to, size_t count, const char *type, int pattern, uint32_t seed, double low,
+               double high);
+
+#endif
