@@ -2,9 +2,9 @@
 
     python -m buildtools.lab_page OUT.html [--wasm lab.wasm]
 
-docs/lab/page.html has places for the parts: the style sheets, the page's script, the worker's script,
-the WebAssembly module, the gallery's data, the exercises. Scripts are ES modules; here each becomes a
-function of one classic script, because a page opened from a folder cannot load modules from files.
+docs/lab/page.html has places for the parts: the style sheets, the page's script, the worker's
+script, the WebAssembly module, the gallery's data, the exercises. Scripts are ES modules; here each
+becomes a function of one classic script, because a page opened from a folder cannot load modules.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ MISTAKES = ROOT / "build" / "mistakes"
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const|let)\*? ?)(\w+)", re.MULTILINE)
 _EXPORT_LIST = re.compile(r"^export \{([^}]*)\};\n", re.MULTILINE)
-# Numbers of registers, labels and offsets in PTX; each is likely to be a little more than the one of
-# its kind before.
+# Numbers of registers, labels and offsets in PTX; each is likely to be a little more than the one
+# of its kind before.
 _KINDS = r"%[a-z]+|\$L__tmp|\$L__info_string|\$L__BB\d+_|[+]"
 _NUMBERED = re.compile(rf"({_KINDS})(-?\d{{1,9}})(?!\d)")
 _MISSING = re.compile(rf"({_KINDS})`")
@@ -105,9 +105,9 @@ def packed(data: bytes) -> str:
 
 
 def compact(ptx: str) -> dict[str, Any]:
-    """PTX in a form that deflates to half: `text` without .loc lines ("@") and without the numbers of
-    registers and labels ("`"), `places` and `order` of the .loc lines, and `numbers` by their kind,
-    as differences. docs/lab/images.js undoes it, like restored() here.
+    """PTX in a form that deflates to half: `text` without .loc lines ("@") and without the numbers
+    of registers and labels ("`"), `places` and `order` of the .loc lines, and `numbers` by their
+    kind, as differences. docs/lab/images.js undoes it, like restored() here.
     """
     places: dict[str, int] = {}
     order: list[int] = []

@@ -25,6 +25,7 @@ from ._cli import (
     judge,
     occupancy,
     profile,
+    share,
     trace,
 )
 from ._reports import formats
@@ -40,6 +41,7 @@ COMMANDS = {
     "check": check,
     "ci": ci,
     "judge": judge,
+    "share": share,
     "completion": completion,
 }
 

@@ -339,7 +339,7 @@ class MistakePane extends Pane {
     this.build(`Mistake: ${plainName(mistake.name)}`, `${mistake.summary}. The emulator says in words what goes wrong, and where.`, controls);
     this.bar.append(
       button("Replay", () => this.showReplay()),
-      button("Repair it in the editor", () => gallery.open({ source: mistake.source, ptx: mistake.ptx, kernel: mistake.name, launch: this.launch })),
+      button("Repair it in the editor", () => gallery.open({ source: mistake.source, file: this.mainFile, ptx: mistake.ptx, kernel: mistake.name, launch: this.launch })),
     );
   }
 

@@ -191,9 +191,7 @@ export function workerLaunch(launch, entry) {
     cluster: launch.cluster,
     cooperative: launch.cooperative,
     args: launch.arguments.map((argument) => {
-      if (argument.shape) return { bytes: bytesOf(argument) };
-      const wide = argument.type === "int64" || argument.type === "uint64";
-      return { value: wide ? BigInt(argument.value) : argument.value };
+      return argument.shape ? { bytes: bytesOf(argument) } : { value: argument.value };
     }),
   };
 }

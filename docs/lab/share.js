@@ -1,6 +1,6 @@
 // Links that hold a kernel: lab.html#v1=<base64url of a deflated JSON document>
 //
-//   {"source", "ptx", "kernel", "launch": {"grid", "block", "shared_bytes", "cluster"?,
+//   {"source", "file", "ptx", "kernel", "launch": {"grid", "block", "shared_bytes", "cluster"?,
 //    "cooperative"?, "arguments": [as in values.js]}}
 //
 // smemkern/_cli/share.py writes the same. A link is untrusted: it is checked here, field by field,
@@ -103,6 +103,7 @@ export async function contentOf(fragment) {
     if (typeof document !== "object" || document === null || Array.isArray(document)) throw Error("it is no document");
     const content = {
       source: textField(document, "source"),
+      file: textField(document, "file"),
       ptx: textField(document, "ptx"),
       kernel: textField(document, "kernel") || null,
       launch: launchField(document.launch),

@@ -87,13 +87,13 @@ export class Workbench {
   #edited(what, text) {
     this.state[what] = text;
     this.state.compiled = what === "ptx";
-    if (what === "source") this.state.ptx = "";
+    if (what === "source") Object.assign(this.state, { ptx: "", file: "" });
     this.replayButton.disabled = true;
   }
 
   /** Shows a kernel: {source, ptx, kernel, launch}. */
-  show({ source = "", ptx = "", kernel = null, launch }) {
-    this.state = { source, ptx, compiled: Boolean(ptx), kernel };
+  show({ source = "", file = "", ptx = "", kernel = null, launch }) {
+    this.state = { source, file, ptx, compiled: Boolean(ptx), kernel };
     this.source.show(source);
     this.ptx.show(ptx);
     this.form.fill(launch ?? { grid: [1], block: [32], arguments: argumentsOf(source) });
@@ -115,6 +115,7 @@ export class Workbench {
   get content() {
     return {
       source: this.state.source,
+      file: this.state.file,
       ptx: this.state.compiled ? this.state.ptx : "",
       kernel: this.kernel.value || this.state.kernel || null,
       launch: this.form.read(),
@@ -203,7 +204,8 @@ export class Workbench {
   #showLines(trace) {
     const files = byLine(trace);
     const names = [...files.keys()].filter((name) => name !== "");
-    const own = names.find((name) => name.split("/").pop() === SOURCE_FILE) ?? names.find((name) => name.endsWith(".cu"));
+    const file = this.state.file || SOURCE_FILE;
+    const own = names.find((name) => name.split("/").pop() === file) ?? names.find((name) => name.endsWith(".cu"));
     this.source.showCounts(files.get(own ?? names[0]));
     this.ptx.showCounts(files.get(""));
     if (!own && files.has("")) this.#select("ptx");
@@ -238,7 +240,7 @@ export class Workbench {
       container: this.replay,
       job: "record",
       task: this.task,
-      texts: { ptx: this.state.ptx, source: this.state.source, file: SOURCE_FILE },
+      texts: { ptx: this.state.ptx, source: this.state.source, file: this.state.file || SOURCE_FILE },
       hazard,
     });
   }
