@@ -173,7 +173,7 @@ class ArgumentRow {
       if (argument.fill === "random") {
         argument.seed = this.#number(this.seed.value, "the seed");
         argument.low = this.low ?? (isInteger(type) ? 0 : -8);
-        argument.high = this.high ?? (isInteger(type) ? 100 : 8);
+        argument.high = this.high ?? (isInteger(type) ? 99 : 8);
       }
     }
     check(argument);

@@ -77,16 +77,25 @@ function numberOf(argument, name, fallback) {
   return value;
 }
 
-/** Whole numbers from `low` to `high` - 1 by a linear congruential generator. */
+function mix(x) {
+  x = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
+  x = Math.imul(x ^ (x >>> 15), 0x735a2d97);
+  return x ^ (x >>> 15);
+}
+
+/** Whole numbers from `low` to `high`: element i is a hash of the seed and i (csrc/lab/data.c). */
 function randomNumbers(argument) {
   const low = numberOf(argument, "low", isInteger(argument.type) ? 0 : -8);
-  const high = numberOf(argument, "high", isInteger(argument.type) ? 100 : 8);
-  if (!(Number.isInteger(low) && Number.isInteger(high) && high > low && high - low < 2 ** 24))
-    throw Error(`${argument.name}: expected whole numbers with low < high, found ${low} and ${high}`);
-  let state = (argument.seed ?? 1) >>> 0;
+  const high = numberOf(argument, "high", isInteger(argument.type) ? 99 : 8);
+  if (!(Number.isInteger(low) && Number.isInteger(high) && high >= low && high - low < 2 ** 32))
+    throw Error(`${argument.name}: expected whole numbers with low <= high, found ${low} and ${high}`);
+  const seed = argument.seed ?? 1;
+  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
+    throw Error(`${argument.name}: expected a seed from 0 to 2^32 - 1, found ${seed}`);
+  let next = 0;
   return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return low + ((state >>> 8) % (high - low));
+    const hash = mix((mix(next++ ^ Math.imul(seed, 0x9e3779b9)) + seed) | 0) >>> 0;
+    return low + (hash % (high - low + 1));
   };
 }
 
