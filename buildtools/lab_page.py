@@ -238,7 +238,7 @@ def exercises() -> str:
 
 def page(wasm: bytes, *, with_gallery: bool = True) -> str:
     """The whole page."""
-    styles = [LAB / "page.css", *sorted(WEB.glob("*.css"))]
+    styles = [WEB / "theme.css", WEB / "replay.css", LAB / "page.css"]
     parts = {
         "style": "\n".join(_text(path) for path in styles),
         "worker": _for_script(bundle(LAB / "worker.js")),

@@ -230,7 +230,7 @@ export class FirstExperiment {
       container: this.replay,
       job: "record",
       task,
-      texts: { ptx: task.ptx, source: STAGES[key].source, file: SOURCE_FILE },
+      texts: { ptx: task.ptx, sources: { [SOURCE_FILE]: STAGES[key].source }, title: `transpose, ${STAGES[key].name}`, names: ["x", "y"] },
     });
   }
 }

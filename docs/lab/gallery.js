@@ -308,7 +308,7 @@ class VariantPane extends Pane {
 
   recording() {
     const { ptx, ...task } = this.task;
-    const texts = { ptx, sources: this.gallery.data.sources };
+    const texts = { ptx, sources: this.gallery.data.sources, title: `${task.call.op} ${task.call.variant}` };
     return { job: "recordVariant", task: { ptx, ...task }, texts };
   }
 }
@@ -382,6 +382,6 @@ class MistakePane extends Pane {
 
   recording() {
     const { mistake } = this.entry;
-    return { job: "record", task: this.task, texts: { ptx: mistake.ptx, sources: this.gallery.data.sources } };
+    return { job: "record", task: this.task, texts: { ptx: mistake.ptx, sources: this.gallery.data.sources, title: mistake.name, names: ["x", "y"] } };
   }
 }

@@ -1,31 +1,54 @@
 // Records a run and shows it with the reader of smemkern/_web.
 import { button, h } from "./dom.js";
+import { decode } from "web/recording.js";
+import { ReplayView } from "web/replay.js";
 
-const STEPS = 20000;
-const MOST_BYTES = 48 * 2 ** 20;
+const STEPS = 50000;
+const MOST_BYTES = 64 * 2 ** 20;
+
+let shown = null; // one view at a time listens to the keyboard
 
 /**
- * @param {object} options engine; container; job and task of the worker; texts {ptx, source, file};
- *   hazard to begin at; blocks: linear numbers
+ * @param {object} options engine; container; job and task of worker.js; texts {ptx, sources: {file
+ *   name: text}, title, names: of the arrays}; hazard: to begin at, a row of the trace
  */
-export async function showReplay({ engine, container, job, task, texts, hazard = null, blocks = null, first = 0 }) {
-  const status = h("p", { class: "status", role: "status" }, "recording …");
-  container.replaceChildren(status, button("Stop", () => engine.stop(), { class: "small" }));
+export async function showReplay({ engine, container, job, task, texts, hazard = null }) {
+  shown?.destroy();
+  shown = null;
+  const stop = button("Stop", () => engine.stop(), { class: "small" });
+  container.replaceChildren(h("p", { class: "status", role: "status" }, "recording … ", stop));
   try {
-    const recording = { blocks: blocks ?? (hazard ? blocksOf(hazard) : [0]), first, steps: STEPS, maxBytes: MOST_BYTES };
+    const recording = { blocks: [hazard?.blockNumber ?? 0], steps: STEPS, maxBytes: MOST_BYTES };
     const bytes = await engine.call(job, { ...task, recording });
     const place = h("div", { class: "replay-view" });
-    container.replaceChildren(h("h3", {}, "Replay"), place, button("Close", () => container.replaceChildren(), { class: "small" }));
-    status.remove();
-    openReplay(place, bytes, texts, hazard);
-    container.scrollIntoView({ block: "start", behavior: "smooth" });
+    const close = () => {
+      shown?.destroy();
+      shown = null;
+      container.replaceChildren();
+    };
+    container.replaceChildren(h("div", { class: "bar" }, h("h3", {}, "Replay"), button("Close", close, { class: "small" })), place);
+    shown = new ReplayView(place, filled(decode(bytes), texts));
+    if (hazard) showHazard(shown, hazard);
+    container.scrollIntoView({ block: "start" });
   } catch (error) {
     container.replaceChildren(h("div", { class: "error", role: "alert" }, error.message));
   }
 }
 
-const blocksOf = (hazard) => [hazard.blockNumber ?? 0];
+/** Adds to a recording what only the page knows: texts and names. */
+function filled(recording, { ptx, sources, title, names = [] }) {
+  const { header } = recording;
+  header.ptx ??= ptx;
+  header.title ??= title;
+  for (const file of header.files) file.text ??= sources[file.name.split("/").pop()] ?? null;
+  header.arrays.forEach((array, index) => (array.name ??= names[index]));
+  return recording;
+}
 
-function openReplay(place, bytes, texts, hazard) {
-  place.textContent = `recording of ${bytes.length} bytes`;
+/** Goes to the later access of a hazard of the trace, if the recording has it. */
+function showHazard(view, hazard) {
+  const index = view.recording.header.hazards.findIndex(
+    ({ kind, parties }) => kind === hazard.kind && parties[0]?.line === hazard.line,
+  );
+  if (index >= 0) view.showHazard(index, 0);
 }

@@ -152,6 +152,7 @@ export class Workbench {
       const ptx = await this.#compiledPtx();
       const entry = await this.#entry(ptx);
       this.task = { ptx, launch: workerLaunch(launch, entry) };
+      this.names = launch.arguments.filter((argument) => argument.shape).map(({ name }) => name);
       const options = { maxInstructions: this.form.maxInstructions };
       const result = await this.engine.call("run", { ...this.task, options });
       this.#found(result, launch);
@@ -240,7 +241,12 @@ export class Workbench {
       container: this.replay,
       job: "record",
       task: this.task,
-      texts: { ptx: this.state.ptx, source: this.state.source, file: this.state.file || SOURCE_FILE },
+      texts: {
+        ptx: this.state.ptx,
+        sources: { [this.state.file || SOURCE_FILE]: this.state.source },
+        title: this.task.launch.entry,
+        names: this.names,
+      },
       hazard,
     });
   }
