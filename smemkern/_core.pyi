@@ -548,6 +548,39 @@ def shared_requests(
     checks the arguments.
     """
 
+def layouts(
+    rows: int, cols: int, itemsize: int, accesses: Sequence[tuple[Any, ...]], /
+) -> list[tuple[Any, ...]]:
+    """Tries every layout of a tile: (pad, swizzle, wasted, wavefronts, ideal, worst, conflict_free)
+    of each that keeps the vectors whole and aligned. An access is (r, c, active, width, op): int64
+    (n, 32) twice, uint32 masks (n,). The caller, smemkern.banks.suggest, checks the arguments.
+    """
+
+def explain_request(request: tuple[Any, ...], array: tuple[Any, ...] | None, /) -> str:
+    """Words for what a request to shared memory costs. request: (op, 32 addresses, active mask,
+    width, wavefronts, ideal); array: (name, first byte, bytes, bytes per element, columns or 0) of
+    the array that it accesses, or None.
+    """
+
+def explain_layout(requests: Sequence[tuple[Any, ...]], array: tuple[Any, ...], /) -> str | None:
+    """Words for the layout of the array that suits these requests best, and its price. None: nothing
+    is known of its elements. Arguments as explain_request's.
+    """
+
+def explain_hazard(
+    kind: str,
+    party: tuple[Any, ...],
+    other: tuple[Any, ...],
+    space: str | None,
+    count: int,
+    message: str | None,
+    where: str,
+    /,
+) -> tuple[str, str | None]:
+    """Words for a hazard, and for its cure, which may be None. A party is (file, line, text, block,
+    thread).
+    """
+
 def set_timings(ordinal: int, timings: Sequence[tuple[Any, ...]] | None, /) -> None:
     """Sets the table of `auto` for that GPU, in the format of
     smemkern._variants.cost_model.load. None: reloads the tables of all.

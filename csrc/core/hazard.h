@@ -64,6 +64,7 @@ enum { SMK_MAX_CALLERS = 8 };
 typedef struct smk_party {
     const char *file; /* as .loc names it, NULL if the PTX has no line information */
     int line;         /* of the PTX if it has no line information; 0: there is no such party */
+    int ptx_line;     /* of the instruction */
     const char *text; /* the PTX instruction; NULL if there is none */
     uint32_t block[3], thread[3];
     smk_position callers[SMK_MAX_CALLERS]; /* inlined code: call sites, innermost first */
@@ -84,6 +85,7 @@ typedef struct smk_hazard {
     const char *variable; /* PTX name of the variable at this address; NULL: none */
     int64_t variable_at;  /* byte offset in the variable */
     uint64_t count;
+    uint64_t step;       /* of a recorded run: the one that revealed it */
     char *message; /* faults: the error that an unchecked run raises; shuffles: which lane reads
                     * which. Owned; NULL for other kinds */
 } smk_hazard;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "hazard.h"
+#include "recording.h"
 #include "status.h"
 #include "tensor_map.h"
 #include "texture.h"
@@ -127,6 +128,7 @@ typedef struct smk_job {
     size_t n_after;
     smk_transfer *transfer;  /* "cuda", not asynchronous: filled in, if not NULL */
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
+    smk_recording *recording; /* "emu": filled with steps, if not NULL */
     /* "emu": run only these n_blocks blocks, in ascending order. Blocks are numbered x fastest, and
      * consecutively across the launches. NULL: all blocks. */
     const uint64_t *blocks;

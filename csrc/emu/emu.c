@@ -16,6 +16,7 @@
 #include "hazards/hazards.h"
 #include "../core/interrupt.h"
 #include "observe/observer_pair.h"
+#include "replay/replay.h"
 
 enum { MAX_CACHED = 64, HOST_ALIGN = 16 };
 /* Enough for all of our own kernels at their default settings. */
@@ -202,31 +203,64 @@ static smk_code run_launches(const smk_job *job, const program *const *programs,
     return SMK_OK;
 }
 
+/* What observes a run: counts of a trace, hazards, a recording; each may be missing. */
+typedef struct observers {
+    counts *counts;
+    hazards *hazards;
+    recorder *recorder;
+    observer_pair pairs[2];
+} observers;
+
+static void free_observers(observers *o) {
+    counts_free(o->counts);
+    hazards_free(o->hazards);
+    recorder_free(o->recorder);
+}
+
+static smk_code make_observers(const smk_job *job, observers *o, smk_status *status) {
+    const bool checked = job->trace && job->hazards & SMK_FIND_HAZARDS;
+    *o = (observers){0};
+    if (job->trace) o->counts = counts_new(job->trace->by_instruction);
+    if (checked) o->hazards = hazards_new(job->hazards);
+    if (job->recording) o->recorder = recorder_new(job);
+    if ((job->trace && !o->counts) || (checked && !o->hazards) || (job->recording && !o->recorder))
+        return smk_fail_memory(status, 0, "what observes a run");
+    if (o->hazards && o->recorder) hazards_set_step(o->hazards, recorder_now(o->recorder));
+    return SMK_OK;
+}
+
+static emu_observer join_observers(observers *o) {
+    emu_observer joined = {0};
+    int n = 0;
+    if (o->counts) joined = counts_observer(o->counts);
+    if (o->hazards) {
+        o->pairs[n] = (observer_pair){joined, hazards_observer(o->hazards)};
+        joined = observer_of_pair(&o->pairs[n++]);
+    }
+    if (!o->recorder) return joined;
+    if (!o->counts) return recorder_observer(o->recorder);
+    o->pairs[n] = (observer_pair){joined, recorder_observer(o->recorder)};
+    return observer_of_pair(&o->pairs[n]);
+}
+
 /* With hazard detection, a fault that ends the run is a finding and not an error: the trace is
  * then marked as incomplete. */
-static smk_code run_traced(const smk_job *job, const program *const *programs, region *regions,
-                           smk_status *status) {
-    const bool checked = job->hazards & SMK_FIND_HAZARDS;
-    counts *c = counts_new(job->trace->by_instruction);
-    hazards *h = checked ? hazards_new(job->hazards) : NULL;
-    smk_code code = SMK_OK;
-    if (!c || (checked && !h)) {
-        code = smk_fail_memory(status, 0, "counts of a trace");
-        goto out;
-    }
-    observer_pair pair = {.first = counts_observer(c)};
-    if (checked) pair.second = hazards_observer(h);
-    const emu_observer observer = checked ? observer_of_pair(&pair) : pair.first;
+static smk_code run_observed(const smk_job *job, const program *const *programs, region *regions,
+                             smk_status *status) {
+    observers o;
+    smk_code code = make_observers(job, &o, status);
+    if (code) goto out;
+    const emu_observer observer = join_observers(&o);
     code = run_launches(job, programs, regions, &observer, status);
-    if (code == SMK_LAUNCH && checked && hazards_stopped(h)) {
+    if (code == SMK_LAUNCH && o.hazards && hazards_stopped(o.hazards)) {
         *status = (smk_status){0};
         code = SMK_OK;
     }
-    if (!code) code = counts_report(c, job->trace, status);
-    if (!code && checked) code = hazards_report(h, job->trace, status);
+    if (!code && o.counts) code = counts_report(o.counts, job->trace, status);
+    if (!code && o.hazards) code = hazards_report(o.hazards, job->trace, status);
+    if (!code && o.recorder) code = recorder_report(o.recorder, job->trace, status);
 out:
-    counts_free(c);
-    hazards_free(h);
+    free_observers(&o);
     return code;
 }
 
@@ -259,9 +293,10 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
         goto out;
     }
     observed = plain + job->n_launches;
-    if (!job->trace || job->repeat > 0)
+    const bool is_observed = job->trace || job->recording;
+    if (!is_observed || job->repeat > 0)
         code = decode_programs(job, m, false, plain, &poller, status);
-    if (!code && job->trace) code = decode_programs(job, m, true, observed, &poller, status);
+    if (!code && is_observed) code = decode_programs(job, m, true, observed, &poller, status);
     if (code) goto out;
     regions = calloc(REGION_BUFFERS + job->n_buffers, sizeof *regions);
     if (!regions) {
@@ -275,8 +310,8 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     regions[REGION_HEAP].space = PTX_GLOBAL; /* without bytes, so that each access is checked */
     code = map_buffers(job, regions, status);
     if (!code)
-        code = job->trace ? run_traced(job, observed, regions, status)
-                          : run_launches(job, plain, regions, NULL, status);
+        code = is_observed ? run_observed(job, observed, regions, status)
+                           : run_launches(job, plain, regions, NULL, status);
     if (!code && job->repeat > 0 && !(job->trace && job->trace->incomplete))
         code = run_timed(job, plain, regions, status);
     unmap_buffers(job, regions);

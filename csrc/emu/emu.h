@@ -18,6 +18,8 @@
 #include "base/device.h"
 #include "base/guarded.h"
 #include "cost/banks.h"
+#include "cost/explain.h"
+#include "cost/layouts.h"
 
 smk_code emu_run(const smk_job *job, smk_status *status);
 

@@ -413,6 +413,21 @@ void arguments_locate(const arguments *a, smk_trace *trace) {
         if (trace->hazards[i].buffer >= 0) locate(a, &trace->hazards[i]);
 }
 
+PyObject *arguments_places(const arguments *a) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < a->n_arrays; i++) {
+        const struct array_argument *array = &a->arrays[i];
+        PyObject *place =
+            (size_t)array->index < a->n_read
+                ? Py_BuildValue("iIK", (int)array->index, (unsigned)array->buffer,
+                                (unsigned long long)array->at)
+                : Py_NewRef(Py_None);
+        if (place == NULL || (place != Py_None && PyList_Append(list, place))) Py_CLEAR(list);
+        Py_XDECREF(place);
+    }
+    return list;
+}
+
 /* ---- all arguments ---- */
 
 /* True for types that cannot be arrays, so that no attribute has to be looked up. */

@@ -46,6 +46,8 @@ void arguments_write_back(const arguments *a);
 
 /* Sets the argument, and the offset in it, of each hazard of a traced run. */
 void arguments_locate(const arguments *a, smk_trace *trace);
+/* A list of (argument, buffer, offset of its first byte there) of the arrays in host memory. */
+PyObject *arguments_places(const arguments *a);
 void arguments_free(arguments *a);
 
 #endif

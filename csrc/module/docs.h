@@ -183,6 +183,37 @@ static const char shared_requests_doc[] =
     "(n,). addresses: uint64 (n, 32); active: uint32 masks (n,). The caller, smemkern.banks,\n"
     "checks the arguments.\n";
 
+static const char layouts_doc[] =
+    "layouts(rows, cols, itemsize, accesses, /)\n"
+    "--\n\n"
+    "Tries every layout of a tile: (pad, swizzle, wasted, wavefronts, ideal, worst, "
+    "conflict_free)\n"
+    "of each that keeps the vectors whole and aligned. An access is (r, c, active, width, op): "
+    "int64\n"
+    "(n, 32) twice, uint32 masks (n,). The caller, smemkern.banks.suggest, checks the arguments.\n";
+
+static const char explain_request_doc[] =
+    "explain_request(request, array, /)\n"
+    "--\n\n"
+    "Words for what a request to shared memory costs. request: (op, 32 addresses, active mask,\n"
+    "width, wavefronts, ideal); array: (name, first byte, bytes, bytes per element, columns or 0) "
+    "of\n"
+    "the array that it accesses, or None.\n";
+
+static const char explain_layout_doc[] =
+    "explain_layout(requests, array, /)\n"
+    "--\n\n"
+    "Words for the layout of the array that suits these requests best, and its price. None: "
+    "nothing\n"
+    "is known of its elements. Arguments as explain_request's.\n";
+
+static const char explain_hazard_doc[] =
+    "explain_hazard(kind, party, other, space, count, message, where, /)\n"
+    "--\n\n"
+    "Words for a hazard, and for its cure, which may be None. A party is (file, line, text, "
+    "block,\n"
+    "thread).\n";
+
 static const char last_transfer_doc[] =
     "last_transfer()\n"
     "--\n\n"

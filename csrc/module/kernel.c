@@ -198,7 +198,7 @@ static const char *image_key(const arguments *given, const device *on, const cha
 }
 
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
-                        const observation *observed) {
+                        observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
     static const uint32_t cluster_limit[] = {16, 16, 16};
@@ -284,12 +284,16 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .blocks = observed->blocks,
             .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
+            .recording = observed->recording,
             .max_instructions = max_instructions,
         };
         if (device_run(state, &on, &job, observed->progress, timeout) == 0) {
             if (traced) arguments_locate(&given, observed->trace);
-            if (!traced || may_write(observed)) arguments_write_back(&given);
-            result = Py_NewRef(Py_None);
+            if (observed->recording)
+                observed->places = arguments_places(&given);
+            else if (!traced || may_write(observed))
+                arguments_write_back(&given);
+            result = PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
         }
     }
     arguments_free(&given);

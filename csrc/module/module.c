@@ -5,6 +5,7 @@
 #include "choose.h"
 #include "detached.h"
 #include "docs.h"
+#include "recording.h"
 #include "request.h"
 #include "tensor_map.h"
 
@@ -67,7 +68,7 @@ static int find_op(PyObject *name, smk_op *out) {
 
 /* Runs an operation or a Kernel with timing, a trace or hazard detection (struct observation). */
 static PyObject *run_observed(module_state *state, PyObject *what, PyObject *args, PyObject *kwargs,
-                              const observation *observed) {
+                              observation *observed) {
     if (Py_IS_TYPE(what, state->kernel_type))
         return kernel_launch(state, what, args, kwargs, observed);
     smk_op op;
@@ -86,33 +87,50 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
     return result;
 }
 
+/* (result, times, counts, recording, places of the arguments' arrays) */
+static PyObject *outcome_of(PyObject *result, const observation *observed,
+                            const recording_request *recorded) {
+    PyObject *times = PyList_New(observed->repeat), *outcome = NULL;
+    for (int i = 0; times && i < observed->repeat; i++) {
+        PyObject *time = PyFloat_FromDouble((double)observed->milliseconds[i]);
+        if (time == NULL) Py_CLEAR(times);
+        if (times) PyList_SET_ITEM(times, i, time);
+    }
+    PyObject *counts = observed->trace ? table_trace(observed->trace) : Py_NewRef(Py_None);
+    PyObject *bytes = recording_bytes(recorded);
+    PyObject *places = Py_XNewRef(observed->places ? observed->places : Py_None);
+    if (times && counts && bytes) outcome = PyTuple_Pack(5, result, times, counts, bytes, places);
+    Py_XDECREF(times);
+    Py_XDECREF(counts);
+    Py_XDECREF(bytes);
+    Py_DECREF(places);
+    return outcome;
+}
+
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"what",   "args",     "kwargs",         "repeat",
                                "trace",  "hazards",  "equal_writes",   "only_if_clean",
-                               "blocks", "progress", "by_instruction", NULL};
+                               "blocks", "progress", "by_instruction", "recording", NULL};
     module_state *state = PyModule_GetState(module);
-    PyObject *what, *given, *options, *progress = Py_None;
+    PyObject *what, *given, *options, *progress = Py_None, *window = Py_None;
     int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0, by_instruction = 0;
     Py_buffer blocks = {0}; /* uint64, as in smk_job */
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*Op:observe", keywords, &what,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*OpO:observe", keywords, &what,
                                      &PyTuple_Type, &given, &PyDict_Type, &options, &repeat, &trace,
                                      &hazards, &equal_writes, &only_if_clean, &blocks, &progress,
-                                     &by_instruction)) {
+                                     &by_instruction, &window)) {
         return NULL;
     }
     if (repeat < 0 || repeat > 1000000) {
         PyBuffer_Release(&blocks);
         return PyErr_Format(PyExc_ValueError, "repeat must be 0..1000000, not %d", repeat);
     }
+    PyObject *outcome = NULL;
     smk_trace counted = {.by_instruction = by_instruction};
-    float *milliseconds = PyMem_Calloc((size_t)repeat + 1, sizeof *milliseconds);
-    if (milliseconds == NULL) {
-        PyBuffer_Release(&blocks);
-        return PyErr_NoMemory();
-    }
+    recording_request recorded;
     observation observed = {
         .repeat = repeat,
-        .milliseconds = milliseconds,
+        .milliseconds = PyMem_Calloc((size_t)repeat + 1, sizeof *observed.milliseconds),
         .trace = trace ? &counted : NULL,
         .blocks = blocks.buf,
         .n_blocks = (size_t)blocks.len / sizeof(uint64_t),
@@ -120,23 +138,18 @@ static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs
         .only_if_clean = only_if_clean,
         .progress = progress == Py_None ? NULL : progress,
     };
-    PyObject *outcome = NULL, *times = NULL, *counts = NULL;
-    PyObject *result = run_observed(state, what, given, options, &observed);
-    if (result == NULL || (times = PyList_New(repeat)) == NULL) goto done;
-    for (int i = 0; i < repeat; i++) {
-        PyObject *time = PyFloat_FromDouble((double)milliseconds[i]);
-        if (time == NULL) goto done;
-        PyList_SET_ITEM(times, i, time);
+    if (recording_read(window, &recorded) == 0 && observed.milliseconds) {
+        observed.recording = recorded.wanted ? &recorded.recording : NULL;
+        PyObject *result = run_observed(state, what, given, options, &observed);
+        if (result) outcome = outcome_of(result, &observed, &recorded);
+        Py_XDECREF(result);
     }
-    counts = trace ? table_trace(&counted) : Py_NewRef(Py_None);
-    outcome = counts ? PyTuple_Pack(3, result, times, counts) : NULL;
-done:
+    if (!observed.milliseconds) PyErr_NoMemory();
+    Py_XDECREF(observed.places);
+    recording_clear(&recorded);
     PyBuffer_Release(&blocks);
     smk_trace_free(&counted);
-    PyMem_Free(milliseconds);
-    Py_XDECREF(result);
-    Py_XDECREF(times);
-    Py_XDECREF(counts);
+    PyMem_Free(observed.milliseconds);
     return outcome;
 }
 
@@ -229,6 +242,10 @@ static PyMethodDef methods[] = {
     {"devices", core_devices, METH_NOARGS, devices_doc},
     {"config", core_config, METH_NOARGS, config_doc},
     {"shared_requests", model_shared_requests, METH_VARARGS, shared_requests_doc},
+    {"layouts", model_layouts, METH_VARARGS, layouts_doc},
+    {"explain_request", model_explain_request, METH_VARARGS, explain_request_doc},
+    {"explain_layout", model_explain_layout, METH_VARARGS, explain_layout_doc},
+    {"explain_hazard", model_explain_hazard, METH_VARARGS, explain_hazard_doc},
     {"set_timings", core_set_timings, METH_VARARGS, set_timings_doc},
     {"predict", core_predict, METH_VARARGS, predict_doc},
     {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},

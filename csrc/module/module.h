@@ -202,6 +202,8 @@ typedef struct observation {
     size_t n_blocks;
     unsigned hazards;   /* of a traced run: flags as in core/job.h */
     bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
+    smk_recording *recording; /* filled by a run on the emulator; NULL: none */
+    PyObject *places; /* of a recorded Kernel: [(argument, buffer, offset), ...]; else NULL */
     PyObject *progress; /* on the emulator: called with (blocks done, total), or NULL */
 } observation;
 
@@ -215,7 +217,7 @@ PyArrayObject *array_hold(PyArrayObject *array, PyObject **hold);
 
 extern PyType_Spec kernel_spec, tensor_map_spec, texture_spec, surface_spec;
 PyObject *kernel_launch(module_state *state, PyObject *kernel, PyObject *args, PyObject *kwargs,
-                        const observation *observed);
+                        observation *observed);
 
 /* ---- event.c ---- */
 
@@ -226,6 +228,12 @@ PyObject *stream_wait_event(const module_state *state, PyObject *args);
 /* ---- model.c ---- */
 
 PyObject *model_shared_requests(PyObject *module, PyObject *args);
+
+/* explain.c */
+PyObject *model_layouts(PyObject *module, PyObject *args);
+PyObject *model_explain_request(PyObject *module, PyObject *args);
+PyObject *model_explain_layout(PyObject *module, PyObject *args);
+PyObject *model_explain_hazard(PyObject *module, PyObject *args);
 
 /* ---- tables.c ---- */
 

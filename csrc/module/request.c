@@ -109,6 +109,7 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         .blocks = observed->blocks,
         .n_blocks = observed->n_blocks,
         .hazards = observed->hazards,
+        .recording = observed->recording,
     };
     int failed =
         device_run(state, &r->on, device_copies_link(r, &job, buffers),

@@ -54,20 +54,23 @@ function settingsText(params = {}) {
 
 export class Emulator {
   /**
-   * @param {BufferSource | WebAssembly.Module} module of lab.wasm
+   * @param {BufferSource} bytes of lab.wasm
    * @param {{progress?: (done: number, all: number) => boolean | void}} [options] progress: about
    *   every 50 ms of a run, with finished blocks; true ends the run
    * @returns {Promise<Emulator>}
    */
-  static async start(module, { progress } = {}) {
-    const emulator = new Emulator();
-    emulator.progress = progress;
-    const compiled =
-      module instanceof WebAssembly.Module ? module : await WebAssembly.compile(module);
-    emulator.instance = await WebAssembly.instantiate(compiled, emulator.#imports());
-    emulator.exports = emulator.instance.exports;
-    emulator.exports._initialize();
-    return emulator;
+  static async start(bytes, options) {
+    return new Emulator(await WebAssembly.compile(bytes), options);
+  }
+
+  /**
+   * The same at once. @param {WebAssembly.Module} module
+   * @param {{progress?: (done: number, all: number) => boolean | void}} [options]
+   */
+  constructor(module, { progress } = {}) {
+    this.progress = progress;
+    this.exports = new WebAssembly.Instance(module, this.#imports()).exports;
+    this.exports._initialize();
   }
 
   /** Bytes from base64 of deflated data (zlib's format), as a page embeds them. */

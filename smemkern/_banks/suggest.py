@@ -1,19 +1,23 @@
-"""Finds the padding or swizzle that makes accesses conflict-free, by trying all candidates."""
+"""Finds the padding or swizzle that makes accesses conflict-free, by trying all candidates.
+
+The search is csrc/emu/cost/layouts.c, which also finds the layout that recordings name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from .._device.architectures import BANK_BYTES, BANKS
+from .. import _core
 from .._render.document import Node, Paragraph, Table, in_notebook, text
 from .._render.table import Cell, Right
 from .access import Access, read_access
-from .layout import TMA, Layout, Swizzle
-
-LINE = BANKS * BANK_BYTES  # bytes; padding a row by a multiple of it does not change the banks
+from .layout import Layout
+from .wavefronts import OPS, check_width, mask_of
 
 
 class Choice(NamedTuple):
@@ -82,33 +86,14 @@ class Suggestion(NamedTuple):
         return in_notebook(self)
 
 
-def candidates(rows: int, cols: int, itemsize: int) -> Iterator[Layout]:
-    """Every layout that suggest tries, the simplest first.
-
-    All paddings of less than 128 bytes, after which the banks repeat; "xor" of elements and of
-    chunks; TMA's three swizzles if rows have their length; and every Swizzle that keeps elements
-    whole, changes bank bits and uses only bits of the tile's addresses.
-    """
-    for pad in range(LINE // itemsize):
-        yield Layout(rows, cols, itemsize, pad)
-    row = cols * itemsize
-    for name, chunk in (("xor", itemsize), ("xor:4B", 4), ("xor:8B", 8), ("xor:16B", 16)):
-        if (name == "xor" or chunk > itemsize) and row % (2 * chunk) == 0:
-            yield Layout(rows, cols, itemsize, swizzle=name)
-    for name in TMA:
-        if row == int(name[:-1]):
-            yield Layout(rows, cols, itemsize, swizzle=name)
-    highest, line = (rows * row - 1).bit_length(), LINE.bit_length() - 1
-    for base in range(max(2, itemsize.bit_length() - 1), line):
-        for bits in range(1, line - base + 1):
-            for shift in range(bits, highest - base):
-                yield Layout(rows, cols, itemsize, swizzle=Swizzle(bits, base, shift))
-
-
 def suggest(
     rows: int, cols: int, itemsize: int, accesses: Iterable[str | Access | ArrayLike]
 ) -> Suggestion:
     """The cheapest layout of a tile that makes accesses free of bank conflicts.
+
+    It is the best of all paddings of less than 128 bytes, after which the banks repeat; "xor" of
+    elements and of chunks; TMA's three swizzles if rows have their length; and every Swizzle that
+    keeps elements whole, changes bank bits and uses only bits of the tile's addresses.
 
     Parameters
     ----------
@@ -156,17 +141,20 @@ def suggest(
         patterns.append(read_access(access, rows, cols, itemsize))
     if not patterns:
         raise ValueError("accesses is empty: name at least one, such as 'column'")
+    plain = Layout(rows, cols, itemsize)
+    given = [_checked(pattern, plain) for pattern in patterns]
     tried = [
-        choice for layout in candidates(rows, cols, itemsize) for choice in _try(layout, patterns)
+        Choice(Layout(rows, cols, itemsize, pad, swizzle), *cost)
+        for pad, swizzle, *cost in _core.layouts(plain.rows, plain.cols, itemsize, given)
     ]
     if not tried:
         raise ValueError(
             f"no layout of {rows} x {cols} elements of {itemsize} bytes keeps the vectors of "
             f"{', '.join(pattern.name for pattern in patterns)} whole and aligned"
         )
-    plain = tried[0] if _kind(tried[0].layout) == "plain" else None
+    before = tried[0] if _kind(tried[0].layout) == "plain" else None
     best, *others = sorted(tried, key=lambda choice: (choice.wavefronts, choice.wasted))
-    return Suggestion(best, plain, tuple(others))
+    return Suggestion(best, before, tuple(others))
 
 
 def _kind(layout: Layout) -> str:
@@ -175,17 +163,13 @@ def _kind(layout: Layout) -> str:
     return layout.swizzle if isinstance(layout.swizzle, str) else "Swizzle"
 
 
-def _try(layout: Layout, patterns: list[Any]) -> Iterator[Choice]:
-    """Yields the choice, or nothing if the layout splits or misaligns a vector."""
-    try:
-        costs = [layout.cost(pattern) for pattern in patterns]
-    except ValueError:
-        return
-    yield Choice(
-        layout,
-        layout.wasted,
-        sum(cost.wavefronts for cost in costs),
-        sum(cost.ideal for cost in costs),
-        max(cost.worst for cost in costs),
-        all(cost.conflict_free for cost in costs),
-    )
+def _checked(given: Access, plain: Layout) -> tuple[Any, ...]:
+    """The pattern as _core.layouts takes it; raises for what is not in the tile."""
+    __tracebackhide__ = True
+    with contextlib.suppress(ValueError):  # it splits vectors, which another layout may not
+        plain.request(given)
+    if given.op not in OPS:
+        raise ValueError(f"op should be one of {', '.join(OPS)}, not {given.op!r}")
+    check_width(given.width)
+    r, c = (np.ascontiguousarray(x, np.int64) for x in (given.r, given.c))
+    return r, c, mask_of(given.active, r.shape[:1], r.shape[1]), given.width, given.op

@@ -46,6 +46,7 @@ class Hazard(NamedTuple):
     # The call sites of inlined code, as (file, line), innermost first: of line, and of other_line.
     callers: tuple[tuple[str | None, int], ...] = ()
     other_callers: tuple[tuple[str | None, int], ...] = ()
+    cure: str | None = None  # what would order the two accesses, or avoid the one
 
 
 class Hazards(Rows[Hazard]):
@@ -63,7 +64,7 @@ class Hazards(Rows[Hazard]):
 
 _SHUFFLES = ("shuffle", "shuffle-outside")
 _OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init", "init-again")
-RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
+_RACES = ("RAW", "WAR", "WAW")
 
 
 def rows(
@@ -96,7 +97,7 @@ def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> 
     file, line, text, block, thread, callers = party
     other_file, other_line, other_text, other_block, other_thread, other_callers = other
     file, other_file = base_name(file), base_name(other_file)
-    two = kind in RACES or kind.startswith("async") or kind in _OF_TWO_THREADS
+    two = kind in _RACES or kind.startswith("async") or kind in _OF_TWO_THREADS
     element = None
     address = None
     if argument >= 0:
@@ -123,8 +124,18 @@ def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> 
         callers=tuple((base_name(of), number) for of, number in callers),
         other_callers=tuple((base_name(of), number) for of, number in other_callers),
     )
+    message, cure = _core.explain_hazard(
+        kind,
+        (file, line, text, block, thread),
+        (other_file, other_line, other_text, other_block, other_thread),
+        space,
+        count,
+        row.message,
+        address or "",
+    )
+    row = row._replace(cure=cure)
     if not fault or kind in _SHUFFLES:
-        return row._replace(message=_sentence(row, space))
+        return row._replace(message=message)
     message = _FOLDERS.sub("", row.message)
     return row._replace(message=f"{message}; that is {address}" if argument >= 0 else message)
 
@@ -203,112 +214,6 @@ def _strided_element(array: np.ndarray[Any, Any], at: int) -> tuple[tuple[int, .
 def place(file: str | None, line: int | None) -> str:
     """A line's location, without the file's folders."""
     return f"{basename(file)}:{line}" if file else f"PTX line {line}"
-
-
-def _sentence(row: Hazard, space: str | None) -> str:
-    here = place(row.file, row.line)
-    there = place(row.other_file, row.other_line)
-    own = _thread_name(row, 0) if row.threads else ""
-    other = _thread_name(row, 1) if len(row.threads) > 1 else ""
-    where = row.address or ""
-    again = f"; {row.count} times in total" if row.count > 1 else ""
-    if row.kind in RACES:
-        last, first = RACES[row.kind]
-        if row.threads[0] == row.threads[1] and row.block == row.other_block:
-            ways = "and nothing orders the two accesses"
-        elif row.block != row.other_block and space == "shared":
-            ways = "and nothing orders the blocks of the cluster (barrier.cluster, mbarriers)"
-        elif row.block != row.other_block:
-            ways = "with no release in one block and acquire in the other (of .gpu scope or wider)"
-        elif row.line == row.other_line and row.kind == "WAW" and row.file == row.other_file:
-            ways = "and either value may remain"
-        elif space == "shared":
-            ways = "with no barrier between them"
-        else:
-            ways = "with no barrier between them to order the block's accesses"
-        return (
-            f"{row.kind} race, {where}: {here} {last} it in {own}, "
-            f"{there} {first} it in {other}, {ways}{again}"
-        )
-    if row.kind == "cas-read":
-        return (
-            f"{here} reads {where} in {own} while an atomic operation of {there} may change it in "
-            f"{other}; benign, because a compare-and-swap of the reading thread follows and fails "
-            f"if the value is out of date{again}"
-        )
-    if row.kind == "proxy-init":
-        return (
-            f"{here} completes on the mbarrier at {where} in {own}, {there} initialises it in "
-            f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign: libcu++ "
-            f"and Triton have no such fence either{again}"
-        )
-    if row.kind == "init-again":
-        return (
-            f"{here} initialises the mbarrier at {where} in {own}, which {there} has initialised "
-            f"in {other}, without mbarrier.inval between the two: undefined in PTX{again}"
-        )
-    if row.kind == "uninitialised":
-        scope = " in this block" if space == "shared" else ""
-        return f"{here} reads {where} in {own}, which was never written{scope}{again}"
-    if row.kind == "unwritten":
-        return f"{row.count} words of the result were never written, the first at {where}"
-    if row.kind == "async-read" and row.other_line is None:
-        return (
-            f"{here} reads {where} asynchronously for {own}, whose block ends without "
-            f"waiting for that read{again}"
-        )
-    if row.kind == "async-read":
-        return (
-            f"{here} reads {where} in {own} while the cp.async of {there} in "
-            f"{other} is in flight: the copy has not been waited for{again}"
-        )
-    if row.kind == "async-write":
-        return (
-            f"{here} writes {where} in {own} while the cp.async of {there} in "
-            f"{other} is in flight: the copy has not been waited for{again}"
-        )
-    if row.kind == "overlap":
-        return (
-            f"{here} accesses {where} in {own} without waiting for an earlier launch of "
-            "the call (griddepcontrol.wait), which accesses it too; at least one of the two "
-            f"writes{again}"
-        )
-    if row.kind in _SHUFFLES:
-        return f"{here}: {own} {row.message}: the value is undefined{again}"
-    if row.kind == "exited":
-        return (
-            f"{here} accesses {where} of block {_xyz(row.other_block)} in {own}, and nothing makes "
-            f"that block wait for it before its last thread exits at {there} "
-            f"(barrier.cluster){again}"
-        )
-    if row.kind == "proxy" and space != "shared":
-        return (
-            f"{here} reads {where} in {own}, {there} writes it in {other}, through a texture or a "
-            f"surface: only the end of the kernel makes the write visible to the read{again}"
-        )
-    if row.kind == "proxy":
-        return (
-            f"{here} reads {where} through the async proxy for {own}, {there} writes it "
-            f"in {other}, and there is no fence.proxy.async between them{again}"
-        )
-    if row.kind == "barrier" and row.other_line is None:
-        return (
-            f"{here}: {own} waits at a barrier that thread {_xyz(row.threads[1])} of its "
-            f"warp never reaches, because it has exited{again}"
-        )
-    return (
-        f"{here}: {own} waits at a barrier while thread {_xyz(row.threads[1])} waits at "
-        f"another one, at {there}{again}"
-    )
-
-
-def _xyz(place: Place) -> str:
-    return f"({place[0]}, {place[1]}, {place[2]})"
-
-
-def _thread_name(row: Hazard, which: int) -> str:
-    block = row.block if which == 0 else row.other_block
-    return f"block {_xyz(block)} thread {_xyz(row.threads[which])}"
 
 
 def report(hazards: Sequence[Hazard], entry: str) -> str:

@@ -178,6 +178,11 @@ banks_attempts banks_retried(const uint64_t address[LANES], uint32_t active, uin
     return cost;
 }
 
+uint32_t banks_retried_round(const uint64_t address[LANES], uint32_t active, uint32_t width) {
+    const uint32_t bytes = item_bytes(width);
+    return successful_lanes(address, active, ROW / bytes, __builtin_ctz(bytes));
+}
+
 /* Global memory has no banks: here they only split the search into shorter lists. No access
  * crosses a sector, because addresses are multiples of the width. */
 uint32_t sectors_touched(const uint64_t address[LANES], uint32_t active, uint32_t width) {

@@ -65,6 +65,8 @@ typedef struct banks_attempts {
 } banks_attempts;
 
 banks_attempts banks_retried(const uint64_t address[32], uint32_t active, uint32_t width);
+/* The lanes that succeed in the first round. */
+uint32_t banks_retried_round(const uint64_t address[32], uint32_t active, uint32_t width);
 
 /* Global memory: the distinct 32-byte sectors of a request, and its ideal sectors (its distinct
  * bytes at 32 bytes per sector). */

@@ -7,13 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "atomic_cost.h"
-#include "banks.h"
-#include "cp_async_cg_cost.h"
 #include "counts_table.h"
 #include "../base/lanes.h"
 #include "ptxas_vectorize.h"
-#include "remote.h"
 
 /* ---- during a launch ---- */
 
@@ -73,76 +69,6 @@ static emu_executed *on_executed(void *state, const ptx_function *function) {
     return f ? f->executed : NULL;
 }
 
-static bool has(const ptx_instruction *p, const char *modifier) {
-    for (uint32_t k = 0; k < p->n_modifiers; k++)
-        if (strcmp(p->modifiers[k], modifier) == 0) return true;
-    return false;
-}
-
-/* Wavefronts of an atomic or a cp.async, which count lanes and not words (banks.h). */
-static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
-    if (r->operation == EMU_ATOMIC)
-        return atomic_wavefronts(r->ptx, (atomic_form)r->machine->atomic, address, r->active,
-                                 r->width);
-    if (!has(r->ptx, "cg"))
-        return banks_copy_wavefronts(address, r->source, r->active, r->reading, r->width);
-    /* Lanes that write zeros read no source; their writes cost the same as through L1. */
-    return cp_async_cg_wavefronts(address, r->source, r->active & r->reading) +
-           banks_serial_wavefronts(address, r->active & ~r->reading, r->width);
-}
-
-typedef struct cost {
-    uint32_t actual; /* wavefronts (shared) or sectors (global) */
-    uint32_t ideal;
-    /* The same for the vectorized access in the machine code; not used for global memory. */
-    uint32_t machine, machine_ideal;
-} cost;
-
-static cost cost_of_shared(const emu_request *r) {
-    cost c;
-    /* Rows of ldmatrix and stmatrix, and 16-byte chunks of bulk copies and wgmma operands, are
-     * served in groups of eight that never merge. */
-    const bool load = r->operation == EMU_LOAD;
-    uint64_t address[LANES];
-    if (r->operation == EMU_ATOMIC || r->operation == EMU_COPY_ASYNC_WRITE) {
-        for (uint32_t l = 0; l < LANES; l++)
-            address[l] = l * r->width; /* a conflict-free layout */
-        c.actual = serial_cost(r, r->address);
-        c.ideal = serial_cost(r, address);
-        if (c.ideal > c.actual) c.ideal = c.actual;
-    } else {
-        banks_request(r->address, r->active, r->width, load, &c.actual, &c.ideal);
-    }
-    c.machine = c.actual, c.machine_ideal = c.ideal;
-    if (r->operation != EMU_LOAD && r->operation != EMU_STORE) return c;
-    const uint32_t width = r->machine->width ? r->machine->width : r->width;
-    if (r->machine->width) {
-        for (uint32_t l = 0; l < LANES; l++)
-            address[l] = r->address[l] + (uint64_t)r->machine->shift;
-        c.machine = banks_wavefronts(address, r->active, width, load);
-    }
-    c.machine_ideal = banks_ncu_ideal(r->active, width, c.machine);
-    return c;
-}
-
-/* The texture unit serves eight lanes at a time. */
-static cost cost_of_texture(const emu_request *r) {
-    enum { AT_A_TIME = 8 };
-    cost c = {0};
-    for (uint32_t first = 0; first < LANES; first += AT_A_TIME) {
-        const uint32_t active = r->active & ((1u << AT_A_TIME) - 1) << first;
-        c.actual += sectors_touched(r->address, active, r->width);
-        c.ideal += sectors_ideal(r->address, active, r->width);
-    }
-    return c;
-}
-
-static cost cost_of_global(const emu_request *r) {
-    if (r->operation == EMU_TEXTURE_READ) return cost_of_texture(r);
-    const uint32_t sectors = sectors_touched(r->address, r->active, r->width);
-    return (cost){sectors, sectors_ideal(r->address, r->active, r->width), 0, 0};
-}
-
 /* The cost depends on the pattern, on the operation and widths, and on the base address modulo 16
  * in shared memory (the widest access), 32 in global memory (a sector), or 128 for cp.async and
  * atomics on shared memory (a row of all banks). */
@@ -173,11 +99,11 @@ static pattern *find_pattern(counts *c, const emu_request *r, pattern *last, boo
     return c->lookup(c->patterns, r->address, r->active, pattern_kind(r), context, last, known);
 }
 
-static cost cached_cost(counts *c, const emu_request *r, pattern **last) {
+static request_cost cached_cost(counts *c, const emu_request *r, pattern **last) {
     bool known = false;
     pattern *p = *last = find_pattern(c, r, *last, &known);
-    if (known) return (cost){p->value[0], p->value[1], p->value[2], p->value[3]};
-    const cost found = r->space == PTX_SHARED ? cost_of_shared(r) : cost_of_global(r);
+    if (known) return (request_cost){p->value[0], p->value[1], p->value[2], p->value[3]};
+    const request_cost found = request_cost_of(r);
     if (p) {
         p->value[0] = found.actual;
         p->value[1] = found.ideal;
@@ -194,12 +120,12 @@ static uint32_t conflict_free_wavefronts(const emu_request *r, uint32_t width) {
     return groups > 1 && r->operation == EMU_LOAD && r->step == 0 ? groups / 2 : groups;
 }
 
-static cost cost_of(counts *c, const emu_request *r, pattern **at) {
+static request_cost cost_of(counts *c, const emu_request *r, pattern **at) {
     const bool evenly_spaced = r->step != ~(uint64_t)0 && r->operation != EMU_TEXTURE_READ;
     if (r->space == PTX_GLOBAL) {
         if (!evenly_spaced) return cached_cost(c, r, at);
         const uint64_t first = r->address[0], last = r->address[LANES - 1] + r->width - 1;
-        return (cost){(uint32_t)(last / 32 - first / 32) + 1,
+        return (request_cost){(uint32_t)(last / 32 - first / 32) + 1,
                       r->step ? (LANES * r->width + 31) / 32 : 1, 0, 0};
     }
     const uint32_t machine = r->machine->width;
@@ -208,7 +134,7 @@ static cost cost_of(counts *c, const emu_request *r, pattern **at) {
         return cached_cost(c, r, at);
     const uint32_t actual = conflict_free_wavefronts(r, r->width);
     const uint32_t joined = machine ? conflict_free_wavefronts(r, machine) : actual;
-    return (cost){actual, actual, joined, joined};
+    return (request_cost){actual, actual, joined, joined};
 }
 
 static void record_worst(tally *t, const emu_request *r, uint32_t actual) {
@@ -218,16 +144,6 @@ static void record_worst(tally *t, const emu_request *r, uint32_t actual) {
     memcpy(worst->block, r->block, sizeof worst->block);
     worst->active = r->active;
     worst->warp = r->warp;
-}
-
-/* Sectors of surfaces depend on the layout of CUDA arrays, which is not modelled. */
-static bool is_surface_access(const ptx_instruction *p) {
-    return p->op == PTX_OP_suld || p->op == PTX_OP_sust || p->op == PTX_OP_sured;
-}
-
-/* A lane of st.async or red.async; the warp's EMU_STORE_ASYNC is counted. */
-static bool is_lane_of_store_async(const emu_request *r) {
-    return r->operation == EMU_BULK_WRITE && (r->ptx->op == PTX_OP_st || r->ptx->op == PTX_OP_red);
 }
 
 /* The same request as wider accesses. */
@@ -240,108 +156,41 @@ static void record_wider(counts *c, tally *t, const emu_request *r) {
         c->out_of_memory = true;
 }
 
-/* Goes to the shared memory of a block through the network of the cluster. st.async and red.async
- * do so even to their own block. */
-static bool is_remote(const emu_request *r) {
-    const emu_operation o = r->operation;
-    if (r->space != PTX_SHARED) return false;
-    return o == EMU_STORE_ASYNC ||
-           (r->owner != r->member && (o == EMU_LOAD || o == EMU_STORE || o == EMU_ATOMIC));
-}
-
-/* All blocks are one request. Lanes that have one address are serialised, as by atomics. */
-static cost cost_of_store_async(const emu_request *r) {
-    uint64_t consecutive[LANES];
-    for (uint32_t l = 0; l < LANES; l++)
-        consecutive[l] = l * r->width;
-    cost c = {.actual = banks_serial_wavefronts(r->address, r->active, r->width),
-              .ideal = banks_serial_wavefronts(consecutive, r->active, r->width)};
-    if (c.ideal > c.actual) c.ideal = c.actual;
-    c.machine = c.actual, c.machine_ideal = c.ideal;
-    return c;
-}
-
-/* An atomic that is one machine instruction, also to other blocks: of integers, and exch. */
-static bool is_remote_loop(const emu_request *r) {
-    static const char *const floats[] = {"f16", "bf16", "f16x2", "bf16x2", "f32", "f64"};
-    bool found = r->width < 4;
-    for (size_t k = 0; k < sizeof floats / sizeof *floats; k++)
-        found |= has(r->ptx, floats[k]);
-    return found && !has(r->ptx, "exch");
-}
-
-static cost cost_of_remote_lanes(const emu_request *r, const remote_access *at) {
-    uint64_t consecutive[LANES];
-    cost c = {0};
-    if (r->operation != EMU_ATOMIC) {
-        c.actual = remote_wavefronts(at->address, at->active, r->width, REMOTE_READ_OR_WRITE);
-        c.ideal = banks_ideal(at->address, at->active, r->width, false);
-    } else if (is_remote_loop(r)) {
-        c.actual = atomic_wavefronts(r->ptx, ATOMIC_PLAIN, at->offset, at->active, r->width);
-        c.ideal = c.actual;
-    } else {
-        const remote_kind kind = has(r->ptx, "cas") ? REMOTE_CAS : REMOTE_ATOMIC;
-        for (uint32_t l = 0; l < LANES; l++)
-            consecutive[l] = remote_address(l * r->width, 1);
-        c.actual = remote_wavefronts(at->address, at->active, r->width, kind);
-        c.ideal = remote_wavefronts(consecutive, at->active, r->width, kind);
-    }
-    if (c.ideal > c.actual) c.ideal = c.actual;
-    return c;
-}
-
-/* Whether the request is of the same execution of an instruction as the latest one. */
-static bool goes_on(const remote_access *at, const emu_request *r) {
-    return at->ptx == r->ptx && at->warp == r->warp && at->clock == r->clock &&
-           !memcmp(at->block, r->block, sizeof at->block);
-}
-
 /* Counts an instruction's accesses to one block, as an addition to those to other blocks. */
 static void record_remote(counts *c, tally *t, const emu_request *r) {
     remote_access *at = &c->remote;
-    if (!goes_on(at, r)) {
-        *at = (remote_access){.ptx = r->ptx, .warp = r->warp, .clock = r->clock};
-        memcpy(at->block, r->block, sizeof at->block);
+    if (!remote_access_continues(at, r)) {
         t->requests++;
         t->machine_requests++;
     }
-    for (uint32_t left = r->active; left; left &= left - 1) {
-        const uint32_t lane = (uint32_t)__builtin_ctz(left);
-        at->offset[lane] = r->address[lane];
-        at->address[lane] = remote_address(r->address[lane], r->rank);
-    }
-    at->active |= r->active;
-    const cost now = cost_of_remote_lanes(r, at);
-    t->wavefronts = t->wavefronts - at->wavefronts + now.actual;
-    t->ideal = t->ideal - at->ideal + now.ideal;
-    t->machine_wavefronts = t->machine_wavefronts - at->wavefronts + now.actual;
-    t->machine_ideal = t->machine_ideal - at->ideal + now.ideal;
+    const request_cost now = remote_access_add(at, r);
+    t->wavefronts += (uint64_t)(int32_t)now.actual;
+    t->ideal += (uint64_t)(int32_t)now.ideal;
+    t->machine_wavefronts += (uint64_t)(int32_t)now.actual;
+    t->machine_ideal += (uint64_t)(int32_t)now.ideal;
     t->bytes += count_lanes(r->active) * (uint64_t)r->width;
-    at->wavefronts = now.actual;
-    at->ideal = now.ideal;
-    at->is_worst |= now.actual > t->worst;
+    at->is_worst |= at->wavefronts > t->worst;
     if (at->is_worst) {
         emu_request all = *r;
         all.address = at->offset;
         all.active = at->active;
-        record_worst(t, &all, now.actual);
+        record_worst(t, &all, at->wavefronts);
     }
     t->width = r->width;
     t->operation = r->operation;
 }
 
 static tally *tally_of(counts *c, tallies *at, const emu_request *r) {
-    if (is_remote(r)) return tally_at(c, &at->remote);
+    if (request_is_remote(r)) return tally_at(c, &at->remote);
     return tally_at(c, r->space == PTX_SHARED ? &at->shared : &at->global);
 }
 
 static void on_request(void *state, const emu_request *r) {
     counts *c = state;
-    if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
-    if (is_surface_access(r->ptx) || is_lane_of_store_async(r)) return;
+    if (!request_is_counted(r)) return;
     function_counts *f = counts_of(c, r->function);
     if (!f) return;
-    const bool is_shared = r->space == PTX_SHARED, remote = is_remote(r);
+    const bool is_shared = r->space == PTX_SHARED, remote = request_is_remote(r);
     tallies *at = &f->tallies[r->index];
     tally *t = tally_of(c, at, r);
     if (!t) return;
@@ -349,9 +198,8 @@ static void on_request(void *state, const emu_request *r) {
         record_remote(c, t, r);
         return;
     }
-    const cost now = remote      ? cost_of_store_async(r)
-                     : r->filled ? (cost){r->filled, r->filled, 0, 0}
-                                 : cost_of(c, r, &at->last);
+    const request_cost now =
+        remote || r->filled ? request_cost_of(r) : cost_of(c, r, &at->last);
     t->requests++;
     t->wavefronts += now.actual;
     t->ideal += now.ideal;

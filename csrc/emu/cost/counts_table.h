@@ -5,6 +5,7 @@
 
 #include "counts.h"
 #include "cost_cache.h"
+#include "request_cost.h"
 #include "wider_access.h"
 
 typedef struct tally {
@@ -29,20 +30,9 @@ typedef struct function_counts {
     tallies *tallies;
 } function_counts;
 
-/* The latest warp instruction that accessed other blocks' shared memory. The observer makes a
- * request of each block; together they are one to the hardware. */
-typedef struct remote_access {
-    const ptx_instruction *ptx;
-    uint32_t block[3], warp, clock;
-    uint32_t active;
-    uint64_t offset[32], address[32]; /* the latter as in remote.h */
-    uint32_t wavefronts, ideal;
-    bool is_worst; /* of its tally */
-} remote_access;
-
 struct counts {
     function_counts *functions; /* most recently used first */
-    cost_cache *patterns;       /* values: the members of struct cost (counts.c) */
+    cost_cache *patterns;       /* values: the members of request_cost */
     cost_cache_find_function *lookup;
     remote_access remote;
     uint64_t barriers;

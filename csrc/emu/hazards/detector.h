@@ -142,6 +142,7 @@ struct hazards {
     size_t n_found_before;   /* findings of earlier launches */
     struct detector *joined; /* states of host threads that have finished */
     /* of the job: */
+    const uint64_t *now;     /* hazards_set_step; NULL: it is not recorded */
     struct overlap *overlap; /* NULL: no launches that overlap */
 };
 

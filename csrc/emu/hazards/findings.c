@@ -53,6 +53,7 @@ static bool comes_before(const finding *a, const finding *b) {
 }
 
 void findings_add(findings *all, finding f) {
+    if (all->now) f.step = *all->now;
     if (all->n == all->capacity && !grow(all)) {
         free(f.message);
         return;
@@ -90,6 +91,7 @@ static smk_party describe_op(const finding_op *p, const finding_context *context
     if (ptx) {
         out.file = ptx_keep_text(context->trace, ptx->file);
         out.line = (int)(ptx->file ? ptx->line : ptx->ptx_line);
+        out.ptx_line = (int)ptx->ptx_line;
         out.text = ptx_keep_text(context->trace, ptx->text);
         const ptx_position *caller = ptx->position ? ptx->position->caller : NULL;
         for (; caller && out.n_callers < SMK_MAX_CALLERS; caller = caller->caller)
@@ -179,6 +181,7 @@ size_t findings_report(const findings *all, const finding_context *context, smk_
                               .party = describe_op(&f->op, context),
                               .other = describe_op(&f->other, context),
                               .count = f->count,
+                              .step = f->step,
                               .message = f->message ? strdup(f->message) : NULL};
         describe_location(f, context, &out[k]);
     }

@@ -18,6 +18,7 @@ typedef struct finding {
     uint64_t address;     /* generic (machine/spaces.h); 0: none */
     uint32_t width;
     uint64_t count;
+    uint64_t step; /* of a recorded run: the one that revealed it */
     char *message; /* owned */
 } finding;
 
@@ -27,6 +28,7 @@ typedef struct findings {
     uint32_t *table; /* hash table of index + 1, by kind and instructions */
     size_t table_size;
     bool out_of_memory;
+    const uint64_t *now; /* of a recorded run: the step that runs; else NULL */
 } findings;
 
 /* Takes ownership of f's message. Findings of one kind at the same instructions become one: counts

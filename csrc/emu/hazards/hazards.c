@@ -128,6 +128,7 @@ static void on_fault(void *self, const emu_fault *fault) {
                  .address = fault->address,
                  .width = fault->width,
                  .count = 1,
+                 .step = h->now ? *h->now : 0,
                  .message = strdup(fault->message)};
     if (fault->block) memcpy(f.op.block, fault->block, sizeof f.op.block);
     if (fault->other_ptx) {
@@ -169,6 +170,7 @@ static void *on_fork(void *self) {
     if (!d) return NULL;
     d->hazards = h;
     d->launch = l;
+    d->found.now = h->now;
     d->row = row_functions_for_cpu();
     d->lanes = lane_functions_for_cpu();
     d->regions = calloc(l->n_regions, sizeof *d->regions);
@@ -270,6 +272,10 @@ emu_observer hazards_observer(hazards *h) {
                           .block = on_block,
                           .exhausted = on_exhausted,
                           .fault = on_fault};
+}
+
+void hazards_set_step(hazards *h, const uint64_t *now) {
+    h->now = now;
 }
 
 bool hazards_stopped(const hazards *h) {

@@ -12,6 +12,10 @@ hazards *hazards_new(unsigned flags);
 void hazards_free(hazards *h);
 emu_observer hazards_observer(hazards *h);
 
+/* Findings take the step that reveals them from *now (smk_hazard.step), which must stay valid while
+ * the job runs. */
+void hazards_set_step(hazards *h, const uint64_t *now);
+
 /* Whether a fault, which is among the findings, has ended the run. */
 bool hazards_stopped(const hazards *h);
 

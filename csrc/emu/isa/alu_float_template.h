@@ -6,6 +6,7 @@
  * in the other roundings f32 is rounded from f64 (alu_format.h), and f64 computed with integers
  * (alu_directed.h).
  */
+#include "../base/fused.h"
 #include "alu_directed.h"
 #include "alu_format.h"
 
@@ -48,8 +49,6 @@ static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
  * With .ftz only a result equal to the smallest normal number is checked again: it may be a tiny
  * value that was rounded up. */
 #define FLOAT_HANDLERS(op, sources, can_saturate, first, second, third)                            \
-    LANEWISE(op##_rn_f32, u32, f32, f32, f32, canonical_f32(op##_f32(a, b, c)))                    \
-                                                                                                   \
     static const insn *op##_modified_f32(warp *w, const insn *in) {                                \
         const lane_u32 *pa = LANE_POINTER(u32, w, in->a), *pb = LANE_POINTER(u32, w, in->b);       \
         const lane_u32 *pc = LANE_POINTER(u32, w, in->c);                                          \
@@ -164,6 +163,33 @@ FLOAT_FUNCTION(sqrt_f32, float, sqrtf(a))
 FLOAT_FUNCTION(sqrt_f64, double, sqrt(a))
 ROUNDED_FUNCTION(sqrt_odd, sqrt(a))
 ROUNDED_FUNCTION(sqrt_directed, directed_sqrt(a, rounding))
+
+/* f32, to nearest, without modifiers. */
+#define FLOAT_TO_NEAREST(op)                                                                       \
+    LANEWISE(op##_rn_f32, u32, f32, f32, f32, canonical_f32(op##_f32(a, b, c)))
+
+FLOAT_TO_NEAREST(add)
+FLOAT_TO_NEAREST(sub)
+FLOAT_TO_NEAREST(mul)
+FLOAT_TO_NEAREST(div)
+FLOAT_TO_NEAREST(rcp)
+FLOAT_TO_NEAREST(sqrt)
+
+#ifdef __FP_FAST_FMAF
+FLOAT_TO_NEAREST(fma)
+#else
+static const insn *fma_rn_f32(warp *w, const insn *in) {
+    const lane_f32 *pa = LANE_POINTER(f32, w, in->a), *pb = LANE_POINTER(f32, w, in->b);
+    const lane_f32 *pc = LANE_POINTER(f32, w, in->c);
+    lane_f32 sums[LANES] __attribute__((aligned(64)));
+    lanes_u32 results;
+    if (!lanes_multiply_add(pa, pb, pc, sums))
+        EACH_LANE sums[lane] = fused_f32(pa[lane], pb[lane], pc[lane]);
+    EACH_LANE results[lane] = canonical_f32(sums[lane]);
+    STORE_LANES(u32, w, in->d, results);
+    return in + 1;
+}
+#endif
 
 FLOAT_HANDLERS(add, 2, true, b, a, a)
 FLOAT_HANDLERS(sub, 2, true, b, a, a)

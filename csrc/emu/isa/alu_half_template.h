@@ -6,6 +6,7 @@
  * and sums are rounded to odd, and rounds once.
  */
 #include "alu_format.h"
+#include "alu_functions.h"
 
 static inline uint16_t flush_half(uint16_t bits, uint32_t flags, bool bf16) {
     return flags & FLAG_FTZ && !(bits & (bf16 ? 0x7f80 : 0x7c00)) ? bits & 0x8000 : bits;
@@ -52,8 +53,8 @@ static inline uint16_t double_to_half(double x, uint32_t flags, bool bf16) {
 HALF_FUNCTION(add, add_to_odd(a, b))
 HALF_FUNCTION(sub, add_to_odd(a, -b))
 HALF_FUNCTION(mul, a *b)
-HALF_FUNCTION(ex2, exp2(a))
-HALF_FUNCTION(tanh, tanh(a))
+HALF_FUNCTION(ex2, function_exp2(a))
+HALF_FUNCTION(tanh, function_tanh(a))
 HALF_FUNCTION(fma, add_to_odd(a *b, c))
 
 HALF_HANDLERS(add)

@@ -1,10 +1,10 @@
 /* The approximate functions: rcp sqrt rsqrt div sin cos lg2 ex2 tanh with .approx or .full.
  *
  * PTX bounds their error and specifies special values; every result within the bound is correct.
- * Here the host's math library computes them in double, and the result is rounded. So they are more
- * accurate than hardware's, and the same on every run. .ftz flushes the source and the result.
+ * Here they are computed in double (alu_functions.h), and the result is rounded. So they are more
+ * accurate than hardware's, and the same on every host. .ftz flushes the source and the result.
  */
-#include "alu_float.h"
+#include "alu_functions.h"
 
 #define APPROXIMATE(name, result)                                                                  \
     static inline uint32_t name##_approximate(uint32_t a_bits, uint32_t b_bits, uint32_t flags) {  \
@@ -25,11 +25,11 @@ static inline double approximate_quotient(double a, double b) {
 APPROXIMATE(rcp, 1 / a)
 APPROXIMATE(sqrt, sqrt(a))
 APPROXIMATE(rsqrt, 1 / sqrt(a))
-APPROXIMATE(sin, sin(a))
-APPROXIMATE(cos, cos(a))
-APPROXIMATE(lg2, log2(a))
-APPROXIMATE(ex2, exp2(a))
-APPROXIMATE(tanh, tanh(a))
+APPROXIMATE(sin, function_sin(a))
+APPROXIMATE(cos, function_cos(a))
+APPROXIMATE(lg2, function_log2(a))
+APPROXIMATE(ex2, function_exp2(a))
+APPROXIMATE(tanh, function_tanh(a))
 APPROXIMATE(div, approximate_quotient(a, b))
 APPROXIMATE(div_full, a / b)
 

@@ -51,12 +51,14 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
         if (p != at && observer->executed)
             executed = observer->executed(w->block->observer_state, p->function);
         at = p;
+        const uint32_t lanes = i->exec == exec_guarded ? guard_lanes(w, i) : w->active;
         if (i->ptx && executed) {
-            const uint32_t lanes = i->exec == exec_guarded ? guard_lanes(w, i) : w->active;
             executed[i->index].warps++;
             executed[i->index].lanes += count_lanes(lanes);
         }
+        const emu_step step = {w, i, w->split->frame, w->active, lanes};
         i = i->exec(w, i);
+        if (observer->step) observer->step(w->block->observer_state, &step);
     } while (i && ++w->clock < end && !atomic_load_explicit(stop, memory_order_relaxed));
     return i;
 }

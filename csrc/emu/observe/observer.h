@@ -133,6 +133,15 @@ typedef struct emu_executed {
     uint64_t lanes; /* lanes whose guard was true; may be 0 */
 } emu_executed;
 
+/* A warp has run an instruction. */
+typedef struct emu_step {
+    const struct warp *warp;
+    const struct insn *insn;   /* perhaps a hidden one (machine/decode.c) */
+    const struct frame *frame; /* that it ran in */
+    uint32_t active;           /* the lanes of its split ... */
+    uint32_t executed;         /* ... and those of them whose guard held, unless it is a branch */
+} emu_step;
+
 struct launch;
 
 typedef struct emu_observer {
@@ -152,6 +161,8 @@ typedef struct emu_observer {
     void (*sync)(void *state, const emu_sync *event);
     /* All blocks of a group begin before the first of them runs; they end one by one. */
     void (*block)(void *state, const uint32_t block[3], uint32_t member, bool begin);
+    /* Called after each instruction, and so after the hooks of its accesses and events. */
+    void (*step)(void *state, const emu_step *step);
     bool (*exhausted)(void *state); /* true: out of memory, and the launch must end */
     void (*fault)(void *self, const emu_fault *fault); /* called under the launch's lock */
 } emu_observer;

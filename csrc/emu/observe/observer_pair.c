@@ -75,6 +75,11 @@ static void on_block(void *state, const uint32_t block[3], uint32_t member, bool
     BOTH(s->pair, block, s->first, s->second, block, member, begin);
 }
 
+static void on_step(void *state, const emu_step *step) {
+    const pair_state *s = state;
+    BOTH(s->pair, step, s->first, s->second, step);
+}
+
 static bool on_exhausted(void *state) {
     const pair_state *s = state;
     const emu_observer *first = &s->pair->first, *second = &s->pair->second;
@@ -98,6 +103,7 @@ emu_observer observer_of_pair(observer_pair *pair) {
                           .barrier = on_barrier,
                           .sync = on_sync,
                           .block = on_block,
+                          .step = pair->first.step || pair->second.step ? on_step : NULL,
                           .exhausted = on_exhausted,
                           .fault = on_fault};
 }

@@ -1,0 +1,30 @@
+/* A growing text of JSON. Commas are the writer's: json_next puts one before all but the first
+ * member of an object or array. */
+#ifndef EMU_REPLAY_JSON_H
+#define EMU_REPLAY_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct json {
+    char *text;
+    size_t n, capacity;
+    bool out_of_memory;
+} json;
+
+void json_raw(json *j, const char *text);
+/* Starts a member: of an object with a name; of an array, name NULL. */
+void json_next(json *j, const char *name);
+void json_open(json *j, const char *name, char bracket); /* '{' or '[' */
+void json_close(json *j, char bracket);                  /* '}' or ']' */
+void json_number(json *j, const char *name, int64_t value);
+/* NULL: null. Bytes that are not UTF-8 become U+FFFD. */
+void json_text(json *j, const char *name, const char *value);
+void json_true_false(json *j, const char *name, bool value);
+void json_null(json *j, const char *name);
+/* null for UINT32_MAX */
+void json_index(json *j, const char *name, uint32_t value);
+void json_extent(json *j, const char *name, const uint32_t extent[3]);
+
+#endif
