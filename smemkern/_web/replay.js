@@ -1,0 +1,468 @@
+// The page of a recording: puts the views together, and steps.
+
+import { AccessPicture, SectorPicture } from "./access.js";
+import { el, lanesText, many } from "./dom.js";
+import { LanesView, warpText } from "./lanes.js";
+import { lanesOf } from "./recording.js";
+import { RegistersView } from "./registers.js";
+import { elementName, sharedArrays, SharedView } from "./shared.js";
+import { SourceView } from "./source.js";
+import { position, Steps } from "./steps.js";
+import { TimeLine } from "./timeline.js";
+import { arrayOf } from "./values.js";
+
+const UNITS = [
+  ["line", "n", "The next source line of this warp"],
+  ["instruction", "i", "The next instruction of this warp"],
+  ["wavefront", "w", "The next wavefront of an access to shared memory"],
+  ["barrier", "b", "The next barrier that this warp arrives at"],
+  ["conflict", "c", "The next bank conflict of any warp"],
+  ["hazard", "h", "The next access that is part of a hazard"],
+];
+const KEYS = [
+  ["n, N", "next line, previous line"],
+  ["i, I or →, ←", "next instruction, previous instruction, of this warp"],
+  [". ,", "next step, previous step, of any warp"],
+  ["w, W", "next wavefront, previous wavefront"],
+  ["b, B", "next barrier, previous barrier"],
+  ["c, C", "next bank conflict, previous bank conflict"],
+  ["h, H", "next access of a hazard, previous one"],
+  ["], [", "next warp, previous warp"],
+  ["space", "play the wavefronts of this access"],
+  ["Home, End", "beginning, end"],
+  ["?", "these keys"],
+];
+const MOST_FINDINGS = 6;
+let made = 0;
+
+export class ReplayView {
+  /**
+   * @param {HTMLElement} container
+   * @param {import("./recording.js").Recording} recording
+   * @param {{keyboard?: boolean, onMove?: (view: ReplayView) => void, start?: number}} options
+   */
+  constructor(container, recording, { keyboard = true, onMove = () => {}, start } = {}) {
+    Object.assign(this, { container, recording, onMove });
+    this.steps = new Steps(recording);
+    this.k = 0;
+    this.warp = recording.warpAt(0);
+    this.wave = null;
+    this.lane = 0;
+    this.before = null;
+    this.id = `smk-replay-${++made}`;
+    this.root = el("div", { class: "smk-replay", id: this.id });
+    container.append(this.root);
+    this.build();
+    this.keyboard = keyboard ? (event) => this.key(event) : null;
+    if (keyboard) document.addEventListener("keydown", this.keyboard);
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.redraw = () => this.update();
+    this.dark.addEventListener("change", this.redraw);
+    this.seek(start ?? this.opening());
+  }
+
+  destroy() {
+    document.removeEventListener("keydown", this.keyboard);
+    this.dark.removeEventListener("change", this.redraw);
+    for (const view of [this.picture, this.shared, this.time]) view.destroy();
+    this.root.remove();
+  }
+
+  /** Where the page opens: the worst conflict, else the first hazard, else the beginning. */
+  opening() {
+    const [worst] = this.steps.conflictLines();
+    if (worst) return worst.worst.k;
+    const [hazard] = this.steps.hazards;
+    return (hazard && this.steps.ofParty(hazard.parties[0])) ?? 0;
+  }
+
+  // ---- the parts
+
+  build() {
+    const { recording } = this;
+    this.now = el("div", { class: "now", "aria-live": "polite" });
+    this.status = el("p", { class: "status", role: "status" });
+    this.root.append(this.head(), this.findings(), this.bar());
+    const panels = {};
+    for (const [name, title] of [["access", "This access"], ["source", "Source"], ["time", "Time"], ["lanes", "Lanes of the warp"], ["shared", "Shared memory"], ["registers", "Registers"]]) {
+      const heading = el("h3", { id: `${this.id}-${name}` }, title);
+      panels[name] = el("section", { class: `panel ${name}`, "aria-labelledby": heading.id }, heading);
+    }
+    panels.access.querySelector("h3").replaceWith(this.now);
+    this.pictures = el("div");
+    this.sectors = el("div");
+    panels.access.append(this.pictures, this.sectors);
+    this.root.append(panels.time, el("div", { class: "columns" }, el("div", { class: "column" }, panels.source, panels.lanes, panels.registers), el("div", { class: "column main" }, panels.access, panels.shared)));
+    this.picture = new AccessPicture(this.pictures, (wave) => this.setWave(wave));
+    this.sectorPicture = new SectorPicture(this.sectors);
+    this.source = new SourceView(panels.source, recording, this.steps, (file, line) => this.runToLine(file, line));
+    this.lanes = new LanesView(panels.lanes, recording, (lane) => this.setLane(lane));
+    this.registers = new RegistersView(panels.registers, recording);
+    this.shared = new SharedView(panels.shared, recording);
+    this.time = new TimeLine(panels.time, recording, this.steps, (k, warp) => this.scrub(k, warp));
+    this.help = this.helpDialog();
+    this.root.append(this.help);
+  }
+
+  head() {
+    const { header, count, first } = this.recording;
+    const [launch] = header.launches;
+    const extent = (lengths) => lengths.join(" × ").replace(/( × 1)+$/, "");
+    const facts = [`grid ${extent(launch?.grid ?? [])}`, `block ${extent(launch?.block ?? [])}`, `steps ${first} to ${first + count} of ${header.total ?? count}`];
+    if (header.truncated) facts.push(`the recording ends at its limit of ${header.truncated}`);
+    if (header.fault) facts.push(`ended by a fault: ${header.fault.message}`);
+    return el("header", { class: "head" }, el("h2", {}, header.title || header.name || header.kernel || "Replay"), el("p", {}, facts.join(" · ")));
+  }
+
+  /** What there is to see: conflicts by line, and hazards, with buttons that go there. */
+  findings() {
+    const conflicts = this.steps.conflictLines();
+    const cards = [...conflicts.slice(0, MOST_FINDINGS).map((line) => this.conflictCard(line)), ...this.steps.hazards.slice(0, MOST_FINDINGS).map((hazard, i) => this.hazardCard(hazard, i))];
+    const more = Math.max(0, conflicts.length - MOST_FINDINGS) + Math.max(0, this.steps.hazards.length - MOST_FINDINGS);
+    if (more) cards.push(el("p", { class: "legend" }, `${more} more: step by conflict or hazard.`));
+    if (!cards.length) cards.push(el("p", { class: "card good" }, "✓ No bank conflict and no hazard in these steps."));
+    return el("section", { class: "findings", "aria-label": "Findings" }, ...cards);
+  }
+
+  placeText(k) {
+    const instruction = this.recording.instruction(k);
+    const place = position(this.recording, instruction);
+    return place ? `${this.recording.header.files[place[0]].name.split("/").at(-1)}:${place[1]}` : `PTX line ${instruction?.ptx_line}`;
+  }
+
+  conflictCard({ worst, count, cost, ideal }) {
+    const times = count > 1 ? `; ${many(count, "such access").replace("accesss", "accesses")}, ${cost} in place of ${ideal}` : "";
+    return el(
+      "div",
+      { class: "card bad", "data-k": worst.k },
+      el("p", {}, el("b", {}, `Bank conflict, ${this.placeText(worst.k)}: `), `${many(worst.cost, "wavefront")} where ${worst.ideal} would do${times}.`),
+      el("button", { type: "button", click: () => this.seek(worst.k) }, "Show"),
+    );
+  }
+
+  hazardCard(hazard, index) {
+    const buttons = hazard.parties.map((party, i) => {
+      const k = this.steps.ofParty(party);
+      const name = hazard.parties.length < 2 ? "Show" : i ? "Earlier access" : "Later access";
+      const where = k === null ? "not in this window" : this.placeText(k);
+      return el("button", { type: "button", ".disabled": k === null, title: where, click: () => this.showHazard(index, i) }, `${name} (${where})`);
+    });
+    const message = hazard.message ?? `${hazard.kind} hazard`;
+    return el("div", { class: `card ${hazard.benign ? "" : "bad"}` }, el("p", {}, el("b", {}, "Hazard: "), message, hazard.cure ? el("span", { class: "cure" }, ` ${hazard.cure}`) : null), ...buttons);
+  }
+
+  bar() {
+    this.buttons = {};
+    const pairs = UNITS.map(([unit, key, title]) => {
+      const button = (by, text) =>
+        (this.buttons[`${unit}${by}`] = el("button", { type: "button", title: `${by > 0 ? title : title.replace("next", "previous")} (${by > 0 ? key : key.toUpperCase()})`, "aria-label": `${by > 0 ? "Next" : "Previous"} ${unit}`, click: () => this.step(unit, by) }, text));
+      return el("div", { class: "pair", role: "group", "aria-label": unit }, button(-1, "◀"), el("span", {}, unit), button(1, "▶"));
+    });
+    this.ways = el("input", { type: "number", min: 1, max: 32, ".value": 2, class: "ways", "aria-label": "Conflicts of at least this many ways", change: () => this.update() });
+    this.warpChoice = el("select", { "aria-label": "Warp", change: () => this.chooseWarp(Number(this.warpChoice.value)) }, ...this.warpOptions());
+    this.place = el("span", { class: "place" });
+    const rest = el("div", { class: "bar-rest" }, this.warpChoice, this.place, el("label", { class: "ways-label" }, "conflicts from ", this.ways, " ways"), el("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", click: () => this.help.showModal() }, "?"));
+    return el("div", { class: "bar", role: "toolbar", "aria-label": "Step" }, el("div", { class: "pairs" }, ...pairs), rest, this.status);
+  }
+
+  warpOptions() {
+    const { recording } = this;
+    return recording.header.warps.flatMap((_, warp) => (recording.stepsOf(warp).length ? [el("option", { value: warp }, warpText(recording, warp))] : []));
+  }
+
+  helpDialog() {
+    const rows = KEYS.map(([keys, text]) => el("tr", {}, el("th", { scope: "row" }, ...keys.split(/(, | or )/).map((part) => (/^(, | or )$/.test(part) ? part : el("kbd", {}, part)))), el("td", {}, text)));
+    const dialog = el("dialog", { "aria-label": "Keys" }, el("h3", {}, "Keys"), el("table", {}, el("tbody", {}, ...rows)), el("p", {}, "A click on a line's number runs to that line. In the pictures the arrow keys go from cell to cell."));
+    dialog.append(el("button", { type: "button", click: () => dialog.close() }, "Close"));
+    return dialog;
+  }
+
+  // ---- going
+
+  /**
+   * Goes to step k: the state before it executes. Marked are changes since the step `before`, else
+   * those of the warp's step before.
+   */
+  seek(k, warp = null, before = null) {
+    const { recording } = this;
+    this.k = Math.max(0, Math.min(Math.round(k) || 0, recording.count));
+    this.warp = this.k < recording.count ? recording.warpAt(this.k) : (warp ?? this.warp);
+    this.before = before ?? recording.previousOf(this.warp, this.k);
+    this.wave = null;
+    this.status.textContent = "";
+    this.picture?.pause();
+    this.update();
+    this.onMove(this);
+    return true;
+  }
+
+  /** From the time line: the nearest step of a warp, or any step. */
+  scrub(k, warp) {
+    const next = warp === null ? k : (this.recording.nextOf(warp, k) ?? this.recording.previousOf(warp, k) ?? k);
+    this.seek(next, warp);
+  }
+
+  chooseWarp(warp) {
+    this.scrub(this.k, warp);
+  }
+
+  step(unit, by) {
+    const found = unit === "wavefront" ? this.stepWavefront(by) : this.find(unit, by);
+    if (found === true) return true;
+    if (found === null) return this.say(`There is no ${by > 0 ? "later" : "earlier"} ${unit}${unit === "line" || unit === "instruction" || unit === "barrier" ? " of this warp" : ""}.`);
+    return this.seek(found, null, unit === "line" || unit === "instruction" ? this.k : null);
+  }
+
+  find(unit, by) {
+    const { steps, k, warp } = this;
+    if (unit === "line") return steps.line(k, warp, by);
+    if (unit === "instruction") return steps.instruction(k, warp, by) ?? (by > 0 && k < this.recording.count ? this.recording.count : null);
+    if (unit === "barrier") return steps.barrier(k, warp, by);
+    if (unit === "conflict") return steps.conflict(k, Math.max(1, Number(this.ways.value) || 1), by);
+    return steps.hazard(k, by);
+  }
+
+  /** The next wavefront of this access, or the first of the warp's next access. */
+  stepWavefront(by) {
+    const cost = this.request?.cost ?? 0;
+    const next = this.wave === null ? (by > 0 ? 0 : -1) : this.wave + by;
+    if (next >= 0 && next < cost) return this.setWave(next);
+    const k = this.neighbour(by);
+    if (k === null) return null;
+    this.seek(k);
+    return this.setWave(by > 0 ? 0 : this.request.cost - 1);
+  }
+
+  /** The warp's next step with an access to shared memory. */
+  neighbour(by) {
+    let k = this.steps.instruction(this.k, this.warp, by);
+    while (k !== null && !this.sharedAccess(k)) k = this.steps.instruction(k, this.warp, by);
+    return k;
+  }
+
+  sharedAccess(k) {
+    const { first_access } = this.recording.columns;
+    for (let i = first_access[k]; i < first_access[k + 1]; i++) if (this.recording.isShared(i)) return true;
+    return false;
+  }
+
+  setWave(wave) {
+    this.wave = wave;
+    this.picture.show(this.request, wave);
+    return true;
+  }
+
+  setLane(lane) {
+    this.lane = lane;
+    this.update();
+    if (this.request && this.request.kind === "shared") this.picture.point(lane);
+  }
+
+  runToLine(file, line) {
+    const k = file === "ptx" ? this.steps.toPtxLine(this.k, this.warp, line) : this.steps.toLine(this.k, this.warp, file, line);
+    if (k === null) return this.say(`Line ${line} is not executed in these steps.`);
+    const isBack = k <= this.k;
+    this.seek(k);
+    if (isBack) this.say(`This warp does not come to line ${line} again: went back to it.`);
+    return true;
+  }
+
+  showHazard(index, party = 0) {
+    const k = this.steps.ofParty(this.steps.hazards[index]?.parties[party]);
+    return k === null ? this.say("That access is not in this window.") : this.seek(k);
+  }
+
+  showConflict(ways = 2) {
+    const [first] = this.recording.conflicts(ways);
+    return first ? this.seek(first.k) : this.say("There is no such conflict.");
+  }
+
+  say(text) {
+    this.status.textContent = text;
+    return false;
+  }
+
+  key(event) {
+    const field = event.target.closest?.("input, select, textarea, [contenteditable]");
+    const isModal = this.help.open || event.target.closest?.("dialog");
+    if (event.ctrlKey || event.metaKey || event.altKey || isModal || (field && field.type !== "range")) return;
+    const act = this.action(event);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+
+  action({ key, target }) {
+    const unit = UNITS.find(([, letter]) => letter === key.toLowerCase());
+    if (unit) return () => this.step(unit[0], key === unit[1] ? 1 : -1);
+    const { count } = this.recording;
+    if (key === " " && target.closest?.("button, summary, a")) return null;
+    return {
+      ArrowRight: () => this.step("instruction", 1),
+      ArrowLeft: () => this.step("instruction", -1),
+      ".": () => this.seek(Math.min(this.k + 1, count)),
+      ",": () => this.seek(Math.max(this.k - 1, 0)),
+      "]": () => this.besideWarp(1),
+      "[": () => this.besideWarp(-1),
+      " ": () => this.request?.cost > 1 && this.picture.toggle(),
+      Home: () => this.seek(0),
+      End: () => this.seek(count),
+      "?": () => this.help.showModal(),
+    }[key];
+  }
+
+  besideWarp(by) {
+    const options = [...this.warpChoice.options].map((option) => Number(option.value));
+    const next = options[options.indexOf(this.warp) + by];
+    if (next !== undefined) this.chooseWarp(next);
+  }
+
+  // ---- showing
+
+  update() {
+    const { recording, k, warp, before } = this;
+    const accesses = recording.accesses(k);
+    const block = recording.header.warps[warp]?.block ?? 0;
+    this.arrays = sharedArrays(recording, block);
+    this.request = this.requestOf(accesses);
+    this.showNow(accesses);
+    this.showAccess();
+    this.source.show(recording.instruction(k));
+    this.lanes.show(warp, k, this.lane);
+    this.registers.show(warp, k, before, this.lane);
+    this.shared.show(block, k, before, accesses, this.wave);
+    this.time.show(k, warp);
+    this.showBar();
+  }
+
+  /** The access to draw: the one to shared memory, else that to global memory. */
+  requestOf(accesses) {
+    const access = accesses.find((one) => this.recording.isShared(one.index)) ?? accesses.find((one) => one.cost > 0) ?? null;
+    if (!access) return null;
+    const isShared = access.kind === "shared";
+    const array = isShared ? null : arrayOf(this.recording, access);
+    return { ...access, array, name: (address) => (isShared ? elementName(this.arrays, address) : globalName(array, address)) };
+  }
+
+  showAccess() {
+    const isShared = this.request?.kind === "shared";
+    this.pictures.hidden = !isShared;
+    this.sectors.hidden = !this.request || isShared;
+    this.picture.show(isShared ? this.request : null, this.wave);
+    this.sectorPicture.show(isShared ? null : this.request);
+  }
+
+  showBar() {
+    const { recording, k } = this;
+    const at = k < recording.count ? this.placeText(k) : "the end";
+    this.place.textContent = `step ${recording.first + k} of ${recording.first + recording.count} · ${at}`;
+    this.warpChoice.value = this.warp;
+    for (const card of this.root.querySelectorAll(".card[data-k]")) card.classList.toggle("shown", Number(card.dataset.k) === k);
+    for (const [unit] of UNITS.slice(2)) {
+      for (const by of [-1, 1]) this.buttons[`${unit}${by}`].setAttribute("aria-disabled", this.isLast(unit, by));
+    }
+  }
+
+  isLast(unit, by) {
+    if (unit === "wavefront") return !(this.request?.kind === "shared") && this.neighbour(by) === null;
+    return this.find(unit, by) === null;
+  }
+
+  /** What happens at this step, in words. */
+  showNow(accesses) {
+    const { recording, k } = this;
+    const instruction = recording.instruction(k);
+    if (!instruction) {
+      this.now.replaceChildren(el("h3", {}, "The end of the recording"), el("p", {}, "Step backwards from here."));
+      return;
+    }
+    const numbers = this.request ? this.numbers(this.request) : null;
+    const parts = [el("h3", {}, this.title(instruction)), el("p", { class: "ptx" }, el("code", {}, instruction.text))];
+    if (numbers) parts.push(numbers);
+    for (const text of this.sentences(accesses)) parts.push(el("p", {}, text));
+    const cure = this.cure();
+    if (cure) parts.push(el("p", { class: "cure" }, el("b", {}, "What would cure it: "), cure));
+    for (const hazard of this.steps.hazards) {
+      if (hazard.parties.some((party) => this.steps.ofParty(party) === k)) parts.push(el("p", { class: "hazard" }, el("b", {}, "Hazard: "), hazard.message ?? hazard.kind));
+    }
+    this.now.replaceChildren(...parts);
+  }
+
+  title(instruction) {
+    const who = warpText(this.recording, this.warp);
+    const what = this.request ? this.verb(this.request) : this.eventVerb() ?? plain(instruction);
+    return `${who[0].toUpperCase()}${who.slice(1)} ${what}`;
+  }
+
+  verb({ operation, kind, active, width, array }) {
+    const acts = { load: "reads", store: "writes", atomic: "updates", ldmatrix: "reads", stmatrix: "writes" };
+    const where = kind === "shared" ? "shared memory" : array?.name ? `global memory, ${array.name}` : "global memory";
+    const count = lanesOf(active).length;
+    return `${acts[operation] ?? operation.replaceAll("_", " ")} ${where}: ${many(count, "lane")}, ${many(width, "byte")} each`;
+  }
+
+  eventVerb() {
+    const [event] = this.recording.events(this.k);
+    if (!event) return null;
+    if (event.kind === "barrier_arrive") return `arrives at barrier ${event.object}`;
+    if (event.kind === "exit") return "ends";
+    return event.kind.replaceAll("_", " ");
+  }
+
+  /** The cost in large numbers. */
+  numbers({ kind, cost, ideal }) {
+    const unit = kind === "shared" ? "wavefront" : "sector";
+    const isBad = cost > ideal;
+    const big = (value, text, name) => el("div", { class: `number ${name}` }, el("b", {}, `${value}`), el("span", {}, text));
+    return el("div", { class: "numbers" }, big(cost, `${unit}${cost === 1 ? "" : "s"}`, isBad ? "bad" : "good"), big(ideal, "the fewest possible", ""), isBad ? big(`×${Number((cost / ideal).toFixed(1))}`, "times the fewest", "bad") : null);
+  }
+
+  sentences(accesses) {
+    const { header } = this.recording;
+    const found = accesses.flatMap(({ words }) => (words === null ? [] : [header.explanations[words]?.text]));
+    for (const event of this.recording.events(this.k)) {
+      if (event.kind === "barrier_complete") found.push("The last warp has arrived: all warps of the block may go on.");
+      if (event.kind === "barrier_arrive" && !(event.flags & 1)) found.push("It waits until the other warps of the block are there.");
+    }
+    const executed = this.recording.columns.step_executed[this.k];
+    const active = this.recording.columns.step_active[this.k];
+    if (executed !== active) found.push(`Only ${lanesText(lanesOf(executed)) || "no lane"} execute it; the guard of the others is false.`);
+    return found.filter(Boolean);
+  }
+
+  /** The layout that would be free of this conflict, from the recording. */
+  cure() {
+    const { request } = this;
+    if (!request || request.kind !== "shared" || request.cost <= request.ideal) return null;
+    const { explanations, shared } = this.recording.header;
+    const known = request.words === null ? null : explanations[request.words]?.array;
+    const array = known === null || known === undefined ? this.arrays.find(({ offset, bytes }) => contains(offset, bytes, request)) : shared[known];
+    return array?.layout ?? null;
+  }
+}
+
+function contains(offset, bytes, { addresses, active }) {
+  const address = addresses[lanesOf(active)[0]];
+  return address >= offset && address < offset + bytes;
+}
+
+/** "x[3][0]" of an address in an argument array. */
+function globalName(array, address) {
+  if (!array) return null;
+  const at = address % 2 ** 40;
+  const name = array.name ?? "argument";
+  const { shape, strides, offset = 0 } = array;
+  if (!shape || !strides || strides.length !== 2) {
+    const size = strides?.at(-1) || array.bytes / shape?.[0] || 4;
+    return `${name}[${Math.floor((at - offset) / size)}]`;
+  }
+  const row = Math.floor((at - offset) / strides[0]);
+  return `${name}[${row}][${Math.floor((at - offset - row * strides[0]) / strides[1])}]`;
+}
+
+function plain({ opcode }) {
+  const root = opcode.split(".")[0];
+  const words = { bra: "branches", ret: "ends", mov: "copies a value", cvt: "converts a value", setp: "compares", ld: "loads", st: "stores", cvta: "converts an address", bar: "synchronises" };
+  return words[root] ?? `computes: ${opcode}`;
+}
+

@@ -1,0 +1,143 @@
+// Where to go in a recording: lines, barriers, conflicts, hazards. Every function returns the index
+// of a step, or null if there is none.
+
+import { lowerBound } from "./recording.js";
+
+/** The source position that a reader of the page can see: [file, line], or null. */
+export function position({ header }, instruction) {
+  if (!instruction) return null;
+  const places = [[instruction.file, instruction.line], ...(instruction.callers ?? [])];
+  const shown = places.find(([file]) => file !== null && header.files[file]?.text);
+  if (shown) return shown;
+  return instruction.file === null || instruction.file === undefined ? null : places[0];
+}
+
+/** The same as a text, to compare: without line information, the line of the PTX. */
+function lineKey(recording, instruction) {
+  const place = position(recording, instruction);
+  return place ? place.join(":") : `ptx:${instruction?.ptx_line}`;
+}
+
+export class Steps {
+  /** @param {import("./recording.js").Recording} recording */
+  constructor(recording) {
+    this.recording = recording;
+    this.keys = recording.header.instructions.map((one) => lineKey(recording, one));
+    this.hazards = recording.header.hazards ?? [];
+    this.markers = {};
+  }
+
+  key(k) {
+    return this.keys[this.recording.columns.step_instruction[k]];
+  }
+
+  /** The warp's next step, or the one before. `warp` null: of any warp. */
+  instruction(k, warp, by) {
+    const { recording } = this;
+    if (warp === null) return k + by >= 0 && k + by <= recording.count ? k + by : null;
+    return by > 0 ? recording.nextOf(warp, k + 1) : recording.previousOf(warp, k);
+  }
+
+  /** The first step of the next line, or of the line before. */
+  line(k, warp, by) {
+    const { recording } = this;
+    const here = k < recording.count && recording.warpAt(k) === warp ? this.key(k) : null;
+    let next = this.instruction(k, warp, by);
+    while (next !== null && this.key(next) === here) next = this.instruction(next, warp, by);
+    if (next === null || by > 0) return next;
+    let before = this.instruction(next, warp, -1);
+    while (before !== null && this.key(before) === this.key(next)) {
+      next = before;
+      before = this.instruction(next, warp, -1);
+    }
+    return next;
+  }
+
+  /** Steps that arrive at a barrier, by warp. */
+  barrier(k, warp, by) {
+    const { recording } = this;
+    const { event_kind } = recording.columns;
+    this.markers.barriers ??= unique(
+      [...event_kind.keys()].filter((i) => isBarrier(recording.header.event_kinds[event_kind[i]])).map((i) => recording.eventSteps[i]),
+    );
+    return along(this.markers.barriers, k, by, (step) => recording.columns.step_warp[step] === warp);
+  }
+
+  /** The next access to shared memory with at least `ways` times the fewest wavefronts, of any warp. */
+  conflict(k, ways, by) {
+    const name = `conflicts ${ways}`;
+    this.markers[name] ??= unique(this.recording.conflicts(ways).map((one) => one.k));
+    return along(this.markers[name], k, by);
+  }
+
+  /** The next access of a hazard. */
+  hazard(k, by) {
+    this.markers.hazards ??= unique(this.hazards.flatMap((hazard) => hazard.parties.map((party) => this.ofParty(party))).filter((step) => step !== null));
+    return along(this.markers.hazards, k, by);
+  }
+
+  /** The index of the step of a hazard's access, or null if it is outside of the window. */
+  ofParty(party) {
+    if (party?.step === null || party?.step === undefined) return null;
+    const k = party.step - this.recording.first;
+    return k >= 0 && k < this.recording.count ? k : null;
+  }
+
+  /** The next step of the warp at a line; behind the last one, the last before. */
+  toLine(k, warp, file, line) {
+    return this.toKey(k, warp, `${file}:${line}`);
+  }
+
+  toPtxLine(k, warp, line) {
+    const { header, columns } = this.recording;
+    return this.search(k, warp, (step) => header.instructions[columns.step_instruction[step]].ptx_line === line);
+  }
+
+  toKey(k, warp, key) {
+    return this.search(k, warp, (step) => this.key(step) === key);
+  }
+
+  /** Forwards to a step that matches and whose predecessor does not; then backwards; then in any warp. */
+  search(k, warp, matches) {
+    const steps = this.recording.stepsOf(warp);
+    const starts = (i) => matches(steps[i]) && (i === 0 || !matches(steps[i - 1]));
+    const found = [...steps.keys()].filter(starts).map((i) => steps[i]);
+    return found.find((step) => step > k) ?? found.filter((step) => step < k).at(-1) ?? this.inAnyWarp(k, matches) ?? found[0] ?? null;
+  }
+
+  inAnyWarp(k, matches) {
+    for (let step = k + 1; step < this.recording.count; step++) if (matches(step)) return step;
+    for (let step = k - 1; step >= 0; step--) if (matches(step)) return step;
+    return null;
+  }
+
+  /** Conflicts by line, the costliest first: {key, place, count, cost, ideal, worst: {k, ...}}. */
+  conflictLines() {
+    const { recording } = this;
+    const lines = new Map();
+    for (const one of recording.conflicts()) {
+      const key = this.key(one.k);
+      if (!lines.has(key)) {
+        lines.set(key, { key, place: position(recording, recording.instruction(one.k)), count: 0, cost: 0, ideal: 0, worst: one });
+      }
+      const line = lines.get(key);
+      line.count++;
+      line.cost += one.cost;
+      line.ideal += one.ideal;
+      if (one.cost / one.ideal > line.worst.cost / line.worst.ideal) line.worst = one;
+    }
+    return [...lines.values()].sort((a, b) => b.cost - b.ideal - (a.cost - a.ideal));
+  }
+}
+
+const isBarrier = (name) => name === "barrier_arrive" || name === "mbarrier_wait" || name === "mbarrier_arrive";
+
+const unique = (steps) => Uint32Array.from(new Set(steps)).sort();
+
+/** The nearest of the sorted steps beyond k that suits. */
+function along(steps, k, by, suits = () => true) {
+  let at = lowerBound(steps, k);
+  if (by > 0 && steps[at] === k) at++;
+  for (let i = by > 0 ? at : at - 1; i >= 0 && i < steps.length; i += by) if (suits(steps[i])) return steps[i];
+  return null;
+}
