@@ -6,7 +6,8 @@ import { Gallery } from "./gallery.js";
 import { Explorer } from "./explorer.js";
 import { Exercises } from "./exercises.js";
 import { Workbench } from "./workbench.js";
-import { VERSION, contentOf } from "./share.js";
+import { contentOf, fragmentOf } from "./share.js";
+import { Layout, asked, pattern, requestOf } from "./layout.js";
 import { galleryOf } from "./images.js";
 
 const embedded = (id) => document.getElementById(id)?.textContent.trim() ?? "";
@@ -96,4 +97,4 @@ class Page {
 
 export const page = new Page();
 export const shown = page.route();
-Object.assign(globalThis, { lab: { page, shown, VERSION } });
+Object.assign(globalThis, { lab: { page, shown, parts: { Layout, asked, contentOf, fragmentOf, pattern, requestOf } } });
