@@ -46,7 +46,7 @@ def _compiler() -> list[str]:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        raise WasmError(f"{' '.join(command)}\n{done.stderr}{done.stdout}")
+        raise WasmError(done.stderr + done.stdout)
 
 
 def _sources() -> list[Path]:

@@ -70,6 +70,7 @@ void lab_reset(void) {
     session_begin();
     session_drop_job();
     lab_drop_buffers();
+    lab_record(0, 0, 0, NULL, 0, NULL, 0, NULL);
     free(session.ptx);
     session.ptx = NULL;
     session.ptx_bytes = 0;
@@ -99,32 +100,32 @@ int lab_load(const char *ptx, size_t size) {
 
 static void entry_json(void *to, const emu_signature *s) {
     text *t = to;
-    json_open(t, '{');
-    json_member_string(t, "name", s->entry);
-    json_member_number(t, "sharedBytes", s->static_shared_bytes);
-    json_member_bool(t, "cooperative", s->cooperative);
-    json_member_number(t, "registers", s->live_registers);
-    json_key(t, "parameters");
-    json_open(t, '[');
+    put_open(t, '{');
+    put_member_string(t, "name", s->entry);
+    put_member_number(t, "sharedBytes", s->static_shared_bytes);
+    put_member_bool(t, "cooperative", s->cooperative);
+    put_member_number(t, "registers", s->live_registers);
+    put_key(t, "parameters");
+    put_open(t, '[');
     for (size_t k = 0; k < s->n_parameters; k++) {
         const emu_parameter *p = &s->parameters[k];
-        json_open(t, '{');
-        json_member_number(t, "offset", p->offset);
-        json_member_number(t, "size", p->size);
-        json_member_number(t, "scalarSize", p->scalar_size);
-        json_member_string(t, "kind", (char[]){p->kind, 0});
-        json_close(t, '}');
+        put_open(t, '{');
+        put_member_number(t, "offset", p->offset);
+        put_member_number(t, "size", p->size);
+        put_member_number(t, "scalarSize", p->scalar_size);
+        put_member_string(t, "kind", (char[]){p->kind, 0});
+        put_close(t, '}');
     }
-    json_close(t, ']');
-    json_close(t, '}');
+    put_close(t, ']');
+    put_close(t, '}');
 }
 
 int lab_entries(void) {
     session_begin();
-    json_open(&session.result, '[');
+    put_open(&session.result, '[');
     emu_signatures_read(session.ptx ? session.ptx : "", session.ptx_bytes, entry_json,
                         &session.result, &session.status);
-    json_close(&session.result, ']');
+    put_close(&session.result, ']');
     return session_end();
 }
 
@@ -149,6 +150,9 @@ int lab_buffer(double bytes, int access) {
         return -1;
     }
     *b = (smk_buffer){NULL, (size_t)bytes, (unsigned)access};
+    session.names[session.n_buffers] = (buffer_name){.element = 1};
+    snprintf(session.names[session.n_buffers].name, sizeof session.names->name, "buffer %d",
+             session.n_buffers + 1);
     if (access) {
         const size_t whole = ((size_t)bytes + 256) & ~(size_t)255;
         b->host = aligned_alloc(256, whole);
@@ -171,6 +175,19 @@ unsigned char *lab_buffer_at(int index) {
 
 size_t lab_buffer_bytes(int index) {
     return is_buffer(index) ? session.buffers[index].bytes : 0;
+}
+
+int lab_name_buffer(int index, const char *name, uint32_t element_bytes, double columns) {
+    session_begin();
+    if (!is_buffer(index) || !element_bytes || element_bytes > 16 ||
+        !(columns >= 0 && columns <= 0x1p30))
+        return smk_fail(&session.status, SMK_VALUE, "buffer %d: elements of %u bytes in rows of %g",
+                        index, element_bytes, columns);
+    buffer_name *n = &session.names[index];
+    snprintf(n->name, sizeof n->name, "%s", name);
+    n->element = element_bytes;
+    n->columns = (uint64_t)columns;
+    return SMK_OK;
 }
 
 int lab_fill(int index, const char *type, int pattern, uint32_t seed, double low, double high) {
@@ -248,6 +265,23 @@ int lab_argument_bytes(uint32_t parameter, const void *bytes, size_t size) {
 
 /* ---- runs ---- */
 
+/* The numbers of blocks as integers; NULL: out of memory, or they are not ascending. */
+uint64_t *block_numbers(const double *blocks, size_t n) {
+    uint64_t *out = calloc(n + 1, sizeof *out);
+    for (size_t k = 0; out && k < n; k++) {
+        const bool ascending =
+            blocks[k] >= 0 && blocks[k] < 0x1p53 && (!k || blocks[k] > blocks[k - 1]);
+        if (!ascending) {
+            free(out);
+            smk_fail(&session.status, SMK_VALUE, "blocks must be ascending numbers from 0 on");
+            return NULL;
+        }
+        out[k] = (uint64_t)blocks[k];
+    }
+    if (!out) smk_fail_memory(&session.status, n * sizeof *out, "numbers of blocks");
+    return out;
+}
+
 static _Atomic uint64_t finished_blocks;
 static uint64_t blocks_to_run;
 
@@ -301,23 +335,6 @@ static void count_blocks(const smk_job *job) {
     }
 }
 
-/* The numbers of blocks as integers; NULL: out of memory, or they are not ascending. */
-static uint64_t *block_numbers(const double *blocks, size_t n) {
-    uint64_t *out = calloc(n + 1, sizeof *out);
-    for (size_t k = 0; out && k < n; k++) {
-        const bool ascending =
-            blocks[k] >= 0 && blocks[k] < 0x1p53 && (!k || blocks[k] > blocks[k - 1]);
-        if (!ascending) {
-            free(out);
-            smk_fail(&session.status, SMK_VALUE, "blocks must be ascending numbers from 0 on");
-            return NULL;
-        }
-        out[k] = (uint64_t)blocks[k];
-    }
-    if (!out) smk_fail_memory(&session.status, n * sizeof *out, "numbers of blocks");
-    return out;
-}
-
 static double milliseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -333,21 +350,21 @@ static void add_printed(text *t, smk_text *printed) {
     for (size_t k = 0; k < printed->size; k++) /* a NUL would end the JSON string */
         text_of[k] = printed->bytes[k] ? printed->bytes[k] : ' ';
     text_of[printed->size] = 0;
-    json_member_string(t, "printed", text_of);
-    json_member_number(t, "lost", printed->lost);
+    put_member_string(t, "printed", text_of);
+    put_member_number(t, "lost", printed->lost);
     free(text_of);
 }
 
 static void run_json(text *t, const smk_trace *trace, smk_text *printed, double time) {
-    json_open(t, '{');
-    json_key(t, "milliseconds");
+    put_open(t, '{');
+    put_key(t, "milliseconds");
     text_format(t, "%.3f", time);
     add_printed(t, printed);
     if (trace) {
-        json_key(t, "trace");
+        put_key(t, "trace");
         trace_json(t, trace);
     }
-    json_close(t, '}');
+    put_close(t, '}');
 }
 
 static smk_code run_job(smk_job *job, int flags) {
@@ -358,6 +375,9 @@ static smk_code run_job(smk_job *job, int flags) {
     job->printed = &printed;
     job->hazards = flags & LAB_HAZARDS ? SMK_FIND_HAZARDS : 0;
     if (flags & LAB_EQUAL_WRITES) job->hazards |= SMK_EQUAL_WRITES;
+    job->recording = session.recording.steps ? &session.recording : NULL;
+    free(session.recording.bytes);
+    session.recording.bytes = NULL;
     count_blocks(job);
     const double begin = milliseconds();
     if (!emu_run(job, &session.status))

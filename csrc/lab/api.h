@@ -38,6 +38,8 @@ int lab_buffer(double bytes, int access);
 unsigned char *lab_buffer_at(int index); /* NULL: there is none, or it is a workspace */
 size_t lab_buffer_bytes(int index);
 void lab_drop_buffers(void);
+/* How hazards name the buffer's bytes: "x, element (3, 5)". columns 0: one dimension. */
+int lab_name_buffer(int index, const char *name, uint32_t element_bytes, double columns);
 /* Fills it with elements of a type ("f32", ...). pattern 0: constant `low`; 1: low + index * high;
  * 2: random in [low, high), integers including high, by the counter-based generator of data.c. */
 int lab_fill(int index, const char *type, int pattern, uint32_t seed, double low, double high);
@@ -65,9 +67,21 @@ enum {
     LAB_BY_INSTRUCTION = 8,
 };
 
+/* What lab_run records (core/recording.h): `steps` steps from `first` on, of these blocks (NULL: all)
+ * and these warps of each block (NULL: all), in at most max_bytes. arrays: what the source says of
+ * arrays in shared memory, as lines "name element-bytes columns". steps 0: records nothing. */
+int lab_record(double first, double steps, double max_bytes, const double *blocks, size_t n_blocks,
+               const uint32_t *warps, size_t n_warps, const char *arrays);
+/* The recording of the last run. NULL: there is none. */
+const unsigned char *lab_recording(void);
+size_t lab_recording_bytes(void);
+
 /* Runs the job. max_instructions: of all warps, per launch; 0: no limit. blocks: the blocks to run,
  * as smk_job numbers them; NULL: all. */
 int lab_run(int flags, double max_instructions, const double *blocks, size_t n_blocks);
+
+/* Compiles CUDA C++ (lab/compiler); the PTX is lab_result, as a text. `name`: of the file. */
+int lab_compile_source(const char *name, const char *source, size_t size);
 
 /* The bank model (emu/cost/banks.h) for one request. kind 0: load, 1: store, 2: atomic, 3: ldmatrix.
  * out: wavefronts, ideal, lanes per group, sectors, ideal sectors; then the wavefront of each lane,

@@ -4,10 +4,18 @@
 
 #include "../core/plan.h"
 #include "../emu/emu.h"
+#include "../core/recording.h"
 #include "api.h"
 #include "text.h"
 
 enum { LAB_MAX_BUFFERS = 256, LAB_MAX_PTX = 64 << 20 };
+
+/* What the page calls a buffer. */
+typedef struct buffer_name {
+    char name[64];
+    uint32_t element;
+    uint64_t columns;
+} buffer_name;
 
 typedef struct lab_session {
     smk_status status;
@@ -16,6 +24,7 @@ typedef struct lab_session {
     size_t ptx_bytes;
     char key[32]; /* of its module in the emulator's cache */
     smk_buffer buffers[LAB_MAX_BUFFERS];
+    buffer_name names[LAB_MAX_BUFFERS];
     int n_buffers;
     /* The job: of a plan, or one launch. */
     smk_plan plan;
@@ -25,6 +34,7 @@ typedef struct lab_session {
     unsigned char *arguments; /* signature.args_bytes */
     smk_pointer *pointers;
     size_t n_pointers;
+    smk_recording recording;
 } lab_session;
 
 extern lab_session session;
@@ -33,8 +43,8 @@ extern lab_session session;
 void session_begin(void);
 smk_code session_end(void);
 void session_drop_job(void);
+uint64_t *block_numbers(const double *blocks, size_t n);
 
-/* "label": the columns of a trace, as smemkern's tables have them. */
 void trace_json(text *t, const smk_trace *trace);
 void variants_json(text *t);
 

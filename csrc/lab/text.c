@@ -50,16 +50,16 @@ void text_format(text *t, const char *format, ...) {
 
 /* ---- JSON ---- */
 
-void json_next(text *t) {
+void put_next(text *t) {
     if (t->size && !strchr("[{:", t->bytes[t->size - 1])) text_add(t, ",", 1);
 }
 
-void json_open(text *t, char bracket) {
-    json_next(t);
+void put_open(text *t, char bracket) {
+    put_next(t);
     text_add(t, &bracket, 1);
 }
 
-void json_close(text *t, char bracket) {
+void put_close(text *t, char bracket) {
     text_add(t, &bracket, 1);
 }
 
@@ -77,59 +77,59 @@ static void add_quoted(text *t, const char *value) {
     text_add(t, "\"", 1);
 }
 
-void json_key(text *t, const char *name) {
-    json_next(t);
+void put_key(text *t, const char *name) {
+    put_next(t);
     add_quoted(t, name);
     text_add(t, ":", 1);
 }
 
-void json_string(text *t, const char *value) {
-    json_next(t);
+void put_string(text *t, const char *value) {
+    put_next(t);
     if (value)
         add_quoted(t, value);
     else
         text_add(t, "null", 4);
 }
 
-void json_number(text *t, uint64_t value) {
-    json_next(t);
+void put_number(text *t, uint64_t value) {
+    put_next(t);
     text_format(t, "%" PRIu64, value);
 }
 
-void json_signed(text *t, int64_t value) {
-    json_next(t);
+void put_signed(text *t, int64_t value) {
+    put_next(t);
     text_format(t, "%" PRId64, value);
 }
 
-void json_bool(text *t, bool value) {
-    json_next(t);
+void put_bool(text *t, bool value) {
+    put_next(t);
     text_format(t, "%s", value ? "true" : "false");
 }
 
-void json_member_string(text *t, const char *name, const char *value) {
-    json_key(t, name);
-    json_string(t, value);
+void put_member_string(text *t, const char *name, const char *value) {
+    put_key(t, name);
+    put_string(t, value);
 }
 
-void json_member_number(text *t, const char *name, uint64_t value) {
-    json_key(t, name);
-    json_number(t, value);
+void put_member_number(text *t, const char *name, uint64_t value) {
+    put_key(t, name);
+    put_number(t, value);
 }
 
-void json_member_signed(text *t, const char *name, int64_t value) {
-    json_key(t, name);
-    json_signed(t, value);
+void put_member_signed(text *t, const char *name, int64_t value) {
+    put_key(t, name);
+    put_signed(t, value);
 }
 
-void json_member_bool(text *t, const char *name, bool value) {
-    json_key(t, name);
-    json_bool(t, value);
+void put_member_bool(text *t, const char *name, bool value) {
+    put_key(t, name);
+    put_bool(t, value);
 }
 
-void json_member_dims(text *t, const char *name, const uint32_t dims[3]) {
-    json_key(t, name);
-    json_open(t, '[');
+void put_member_dims(text *t, const char *name, const uint32_t dims[3]) {
+    put_key(t, name);
+    put_open(t, '[');
     for (int k = 0; k < 3; k++)
-        json_number(t, dims[k]);
-    json_close(t, ']');
+        put_number(t, dims[k]);
+    put_close(t, ']');
 }

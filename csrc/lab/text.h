@@ -19,20 +19,20 @@ void text_format(text *t, const char *format, ...) __attribute__((format(printf,
 
 /* In JSON a comma goes before every item but the first of a list: after '[', '{' and ':' there is
  * none. */
-void json_next(text *t);
-void json_open(text *t, char bracket);
-void json_close(text *t, char bracket);
-void json_key(text *t, const char *name);
-void json_string(text *t, const char *value); /* NULL: null */
-void json_number(text *t, uint64_t value);
-void json_signed(text *t, int64_t value);
-void json_bool(text *t, bool value);
+void put_next(text *t);
+void put_open(text *t, char bracket);
+void put_close(text *t, char bracket);
+void put_key(text *t, const char *name);
+void put_string(text *t, const char *value); /* NULL: null */
+void put_number(text *t, uint64_t value);
+void put_signed(text *t, int64_t value);
+void put_bool(text *t, bool value);
 
 /* The same as members of an object. */
-void json_member_string(text *t, const char *name, const char *value);
-void json_member_number(text *t, const char *name, uint64_t value);
-void json_member_signed(text *t, const char *name, int64_t value);
-void json_member_bool(text *t, const char *name, bool value);
-void json_member_dims(text *t, const char *name, const uint32_t dims[3]);
+void put_member_string(text *t, const char *name, const char *value);
+void put_member_number(text *t, const char *name, uint64_t value);
+void put_member_signed(text *t, const char *name, int64_t value);
+void put_member_bool(text *t, const char *name, bool value);
+void put_member_dims(text *t, const char *name, const uint32_t dims[3]);
 
 #endif

@@ -7,50 +7,50 @@
 /* ---- the table ---- */
 
 static void param_json(text *t, const smk_param *p) {
-    json_open(t, '{');
-    json_member_string(t, "name", p->name);
-    json_member_string(t, "doc", p->doc);
-    json_member_signed(t, "fallback", p->fallback);
-    json_member_bool(t, "runtime", p->runtime);
+    put_open(t, '{');
+    put_member_string(t, "name", p->name);
+    put_member_string(t, "doc", p->doc);
+    put_member_signed(t, "fallback", p->fallback);
+    put_member_bool(t, "runtime", p->runtime);
     if (p->n_legal) {
-        json_key(t, "legal");
-        json_open(t, '[');
+        put_key(t, "legal");
+        put_open(t, '[');
         for (int k = 0; k < p->n_legal; k++)
-            json_signed(t, p->legal[k]);
-        json_close(t, ']');
+            put_signed(t, p->legal[k]);
+        put_close(t, ']');
     } else {
-        json_member_signed(t, "first", p->first);
-        json_member_signed(t, "last", p->last);
+        put_member_signed(t, "first", p->first);
+        put_member_signed(t, "last", p->last);
     }
-    json_close(t, '}');
+    put_close(t, '}');
 }
 
 static void variant_json(text *t, const smk_variant *v) {
-    json_open(t, '{');
-    json_member_string(t, "op", smk_op_names[v->op]);
-    json_member_string(t, "name", v->name);
-    json_member_string(t, "entry", v->entry);
-    json_member_string(t, "summary", v->summary);
-    json_member_string(t, "differsFrom", v->differs_from);
-    json_member_signed(t, "minSm", v->min_sm);
-    json_key(t, "dtypes");
-    json_open(t, '[');
+    put_open(t, '{');
+    put_member_string(t, "op", smk_op_names[v->op]);
+    put_member_string(t, "name", v->name);
+    put_member_string(t, "entry", v->entry);
+    put_member_string(t, "summary", v->summary);
+    put_member_string(t, "differsFrom", v->differs_from);
+    put_member_signed(t, "minSm", v->min_sm);
+    put_key(t, "dtypes");
+    put_open(t, '[');
     for (int k = 0; k < v->n_dtypes; k++)
-        json_string(t, v->dtypes[k].name);
-    json_close(t, ']');
-    json_key(t, "params");
-    json_open(t, '[');
+        put_string(t, v->dtypes[k].name);
+    put_close(t, ']');
+    put_key(t, "params");
+    put_open(t, '[');
     for (int k = 0; k < v->n_params; k++)
         param_json(t, &v->params[k]);
-    json_close(t, ']');
-    json_close(t, '}');
+    put_close(t, ']');
+    put_close(t, '}');
 }
 
 void variants_json(text *t) {
-    json_open(t, '[');
+    put_open(t, '[');
     for (size_t k = 0; k < smk_n_variants; k++)
         variant_json(t, &smk_variants[k]);
-    json_close(t, ']');
+    put_close(t, ']');
 }
 
 /* ---- a variant with its parameters ---- */
@@ -113,7 +113,7 @@ static smk_code choose(const char *op, const char *variant, const char *dtype, c
 static void image_json(text *t, const chosen *c) {
     char name[512];
     smk_image_name(c->variant, c->dtype, c->values, name, sizeof name);
-    json_string(t, name);
+    put_string(t, name);
 }
 
 int lab_image(const char *op, const char *variant, const char *dtype, const char *settings) {
@@ -199,47 +199,48 @@ static smk_code add_buffers(const problem *p, int itemsize) {
         const double elements = (double)a->rows * (double)(a->columns ? a->columns : 1);
         if (lab_buffer(elements * itemsize, a->written ? SMK_OUT : SMK_IN) < 0)
             return session.status.code;
+        lab_name_buffer(k, a->name, (uint32_t)itemsize, (double)a->columns);
     }
     lab_buffer((double)session.plan.workspace, 0);
     return session.status.code;
 }
 
 static void plan_json(text *t, const chosen *c, const problem *p) {
-    json_open(t, '{');
-    json_key(t, "image");
+    put_open(t, '{');
+    put_key(t, "image");
     image_json(t, c);
-    json_key(t, "launches");
-    json_open(t, '[');
+    put_key(t, "launches");
+    put_open(t, '[');
     for (size_t k = 0; k < session.plan.n_launches; k++) {
         const smk_launch *l = &session.plan.launches[k];
-        json_open(t, '{');
-        json_member_string(t, "entry", l->entry);
-        json_member_dims(t, "grid", l->grid);
-        json_member_dims(t, "block", l->block);
-        json_member_dims(t, "cluster", l->cluster);
-        json_member_bool(t, "cooperative", l->cooperative);
-        json_member_number(t, "sharedBytes", l->shared_bytes);
-        json_close(t, '}');
+        put_open(t, '{');
+        put_member_string(t, "entry", l->entry);
+        put_member_dims(t, "grid", l->grid);
+        put_member_dims(t, "block", l->block);
+        put_member_dims(t, "cluster", l->cluster);
+        put_member_bool(t, "cooperative", l->cooperative);
+        put_member_number(t, "sharedBytes", l->shared_bytes);
+        put_close(t, '}');
     }
-    json_close(t, ']');
-    json_key(t, "buffers");
-    json_open(t, '[');
+    put_close(t, ']');
+    put_key(t, "buffers");
+    put_open(t, '[');
     for (int k = 0; k < p->n_arrays; k++) {
         const array *a = &p->arrays[k];
-        json_open(t, '{');
-        json_member_string(t, "name", a->name);
-        json_member_string(t, "dtype", c->dtype->name);
-        json_member_bool(t, "written", a->written);
-        json_member_number(t, "bytes", session.buffers[k].bytes);
-        json_key(t, "shape");
-        json_open(t, '[');
-        json_signed(t, a->rows);
-        if (a->columns) json_signed(t, a->columns);
-        json_close(t, ']');
-        json_close(t, '}');
+        put_open(t, '{');
+        put_member_string(t, "name", a->name);
+        put_member_string(t, "dtype", c->dtype->name);
+        put_member_bool(t, "written", a->written);
+        put_member_number(t, "bytes", session.buffers[k].bytes);
+        put_key(t, "shape");
+        put_open(t, '[');
+        put_signed(t, a->rows);
+        if (a->columns) put_signed(t, a->columns);
+        put_close(t, ']');
+        put_close(t, '}');
     }
-    json_close(t, ']');
-    json_close(t, '}');
+    put_close(t, ']');
+    put_close(t, '}');
 }
 
 int lab_plan(const char *op, const char *variant, const char *dtype, const char *settings,

@@ -206,6 +206,13 @@ export class Emulator {
     );
   }
 
+  /** How hazards name the buffer's elements. @param {{name: string, element: number, columns?: number}} as */
+  name(index, { name, element, columns = 0 }) {
+    this.#with([name], (at) =>
+      this.#check(this.exports.lab_name_buffer(index, at, element, columns)),
+    );
+  }
+
   dropBuffers() {
     this.exports.lab_drop_buffers();
   }
@@ -287,6 +294,45 @@ export class Emulator {
       this.#check(this.exports.lab_run(flags, maxInstructions, at, blocks?.length ?? 0)),
     );
     return this.#result();
+  }
+
+  /**
+   * The same run, and its recording: `steps` steps from `first` on, of some blocks and warps.
+   * @param {{first?: number, steps?: number, maxBytes?: number, blocks?: number[], warps?: number[],
+   *   arrays?: {name: string, element: number, columns: number}[]}} window
+   * @param {object} [options] of run
+   * @returns {{recording: Uint8Array, milliseconds: number, printed: string, trace?: object}}
+   */
+  record(window, options = {}) {
+    const { first = 0, steps = 100_000, maxBytes = 64 << 20, blocks, warps, arrays = [] } = window;
+    const numbers = blocks && Float64Array.from(blocks);
+    const chosen = warps && Uint32Array.from(warps);
+    const lines = arrays.map(({ name, element, columns }) => `${name} ${element} ${columns}\n`);
+    const { exports } = this;
+    try {
+      this.#with([numbers, chosen, lines.join("")], (...at) => {
+        const [blocksAt, warpsAt, linesAt] = at;
+        const [nBlocks, nWarps] = [blocks?.length ?? 0, warps?.length ?? 0];
+        const code = exports.lab_record(
+          ...[first, steps, maxBytes, blocksAt, nBlocks, warpsAt, nWarps, linesAt],
+        );
+        this.#check(code);
+      });
+      const result = this.run(options);
+      const [at, size] = [exports.lab_recording(), exports.lab_recording_bytes()];
+      return { ...result, recording: new Uint8Array(exports.memory.buffer, at, size).slice() };
+    } finally {
+      exports.lab_record(0, 0, 0, 0, 0, 0, 0, 0);
+    }
+  }
+
+  /** PTX of CUDA C++, by the page's own compiler. Its errors name file, line and column. */
+  compile(source, name = "kernel.cu") {
+    const bytes = new TextEncoder().encode(source);
+    this.#with([name, bytes], (...at) =>
+      this.#check(this.exports.lab_compile_source(...at, bytes.length)),
+    );
+    return this.#text(this.exports.lab_result());
   }
 
   // ---- the bank model ----

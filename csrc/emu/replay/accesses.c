@@ -17,11 +17,11 @@ typedef struct author {
 static author author_of(recorder *r, const emu_request *q, uint32_t lane, bool recorded) {
     const uint32_t f = recorder_function(r, q->function);
     const bool in_window = recorded && r->phase == IN_WINDOW;
-    return (author){
-        .writer = q->member * MAX_WARPS + q->warp,
-        .lane = lane,
-        .step = in_window ? (uint32_t)(r->step - r->out->first) : NONE,
-        .instruction = f == NONE ? NONE : r->functions.items[f].first_instruction + q->index};
+    return (author){.writer = q->member * MAX_WARPS + q->warp,
+                    .lane = lane,
+                    .step = in_window ? (uint32_t)(r->step - r->out->first) : NONE,
+                    .instruction =
+                        f == NONE ? NONE : r->functions.items[f].first_instruction + q->index};
 }
 
 static void push_write(recorder *r, uint32_t memory, uint64_t word, uint32_t value,
@@ -39,7 +39,7 @@ static void push_write(recorder *r, uint32_t memory, uint64_t word, uint32_t val
 static uint32_t read_word(const unsigned char *memory, uint64_t bytes, uint64_t word) {
     const uint64_t left = bytes - word * WORD;
     uint32_t value = 0;
-    memcpy(&value, memory + word * WORD, left < WORD ? left : WORD);
+    memcpy(&value, memory + word * WORD, left < WORD ? (size_t)left : WORD);
     return value;
 }
 
@@ -103,12 +103,11 @@ static void shared_request(recorder *r, const emu_request *q, bool recorded) {
         const uint64_t first = q->address[lane] / WORD;
         const uint64_t last = (q->address[lane] + q->width - 1) / WORD;
         if (shares_word_with_next(q, lanes)) continue;
-        for (uint64_t word = first; word <= last; word++) {
+        for (uint64_t word = first; word <= last; word++)
             if (copies)
                 issue_copy(r, q->owner, word, &by);
             else if (o != EMU_ATOMIC || !is_cas(q->ptx) || has_changed(r, q->owner, word))
                 write_shared(r, q->owner, word, &by);
-        }
     }
 }
 
@@ -223,8 +222,7 @@ static void push_access(recorder *r, const emu_request *q) {
     PUSH(r, access_width, q->width);
     PUSH(r, access_active, q->active);
     PUSH(r, access_at, COUNT(r, words));
-    PUSH(r, access_kind,
-         vector_push_addresses(&r->columns, q->address, q->active, address_bytes));
+    PUSH(r, access_kind, vector_push_addresses(&r->columns, q->address, q->active, address_bytes));
     PUSH(r, access_cost, limited(cost.actual));
     PUSH(r, access_ideal, limited(cost.ideal));
     PUSH(r, access_waves, push_waves(r, q, cost.actual));
@@ -322,8 +320,8 @@ void accesses_step(recorder *r, const warp *w, const insn *i, bool recorded) {
         const bool in_window = r->phase == IN_WINDOW;
         const author by = {.writer = w->block->member * MAX_WARPS + e->warp,
                            .lane = e->lanes ? (uint32_t)first_lane(e->lanes) : 0,
-                           .step = recorded && in_window ? (uint32_t)(r->step - r->out->first)
-                                                         : NONE,
+                           .step =
+                               recorded && in_window ? (uint32_t)(r->step - r->out->first) : NONE,
                            .instruction = NONE};
         take_event(r, e, p->address, &by);
         if (in_window && (recorded || e->kind == EMU_BARRIER_COMPLETE)) push_event(r, e);
@@ -341,7 +339,7 @@ void accesses_end_block(recorder *r, uint32_t member) {
 enum { MAX_ARRAY_SNAPSHOT = 256 << 10, MAX_SNAPSHOT_PART = 8 };
 
 /* Appends a memory's words, unless they are too many. Returns its writers' columns' start. */
-static uint32_t *snapshot(recorder *r, recorded_memory *m, uint64_t words) {
+static uint32_t *snapshot(recorder *r, recorded_memory *m, size_t words) {
     const size_t at = COUNT(r, memory_words);
     if (at + words > r->out->max_bytes / MAX_SNAPSHOT_PART / WORD) return NULL;
     void *warp = column_extend(&r->columns, COLUMN_memory_warp, words);
@@ -358,8 +356,9 @@ static uint32_t *snapshot(recorder *r, recorded_memory *m, uint64_t words) {
 
 static void snapshot_region(recorder *r, recorded_memory *m, const region *from) {
     if (!from->host || !from->size || from->size > MAX_ARRAY_SNAPSHOT) return;
-    uint32_t *to = snapshot(r, m, (from->size + WORD - 1) / WORD);
-    if (to) memcpy(to, from->host, from->size);
+    const size_t bytes = (size_t)from->size;
+    uint32_t *to = snapshot(r, m, (bytes + WORD - 1) / WORD);
+    if (to) memcpy(to, from->host, bytes);
 }
 
 static void snapshot_shared(recorder *r, uint32_t member) {
@@ -378,7 +377,7 @@ static void snapshot_shared(recorder *r, uint32_t member) {
 }
 
 static void snapshot_local(recorder *r, uint32_t member, const warp *w) {
-    const uint64_t words = w->local->size / WORD * LANES;
+    const size_t words = (size_t)w->local->size / WORD * LANES;
     if (!words || words * WORD > MAX_ARRAY_SNAPSHOT) return;
     const uint32_t memory = recorder_local(r, member, w->index);
     if (memory == NONE) return;

@@ -208,7 +208,7 @@ static bool make_shadow(recorder *r, live_block *b) {
 
 bool live_block_begin(recorder *r, live_block *b, const uint32_t index[3]) {
     enum { SHADOW_BYTES_PER_WORD = 6 * 4 + 2 };
-    const size_t bytes = r->launch->shared_region_bytes / 4 * SHADOW_BYTES_PER_WORD;
+    const size_t bytes = (size_t)r->launch->shared_region_bytes / 4 * SHADOW_BYTES_PER_WORD;
     *b = (live_block){.live = true, .id = NONE};
     memcpy(b->index, index, sizeof b->index);
     for (uint32_t k = 0; k < MAX_WARPS; k++)
