@@ -87,7 +87,8 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
     return result;
 }
 
-/* (result, times, counts, recording, places of the arguments' arrays) */
+/* (result, times, counts), and of a recorded run also the recording and the places of the
+ * arguments' arrays. */
 static PyObject *outcome_of(PyObject *result, const observation *observed,
                             const recording_request *recorded) {
     PyObject *times = PyList_New(observed->repeat), *outcome = NULL;
@@ -99,7 +100,9 @@ static PyObject *outcome_of(PyObject *result, const observation *observed,
     PyObject *counts = observed->trace ? table_trace(observed->trace) : Py_NewRef(Py_None);
     PyObject *bytes = recording_bytes(recorded);
     PyObject *places = Py_XNewRef(observed->places ? observed->places : Py_None);
-    if (times && counts && bytes) outcome = PyTuple_Pack(5, result, times, counts, bytes, places);
+    if (times && counts && bytes)
+        outcome = recorded->wanted ? PyTuple_Pack(5, result, times, counts, bytes, places)
+                                   : PyTuple_Pack(3, result, times, counts);
     Py_XDECREF(times);
     Py_XDECREF(counts);
     Py_XDECREF(bytes);

@@ -262,6 +262,11 @@ export class Recording {
     return this.vector(columns.initial_kind[initial], columns.initial_at[initial], size);
   }
 
+  isWritten(warp, register, k) {
+    const place = warp * this.header.registers.length + register;
+    return this.registerChange(warp, register, k) >= 0 || this.initial.has(place);
+  }
+
   /** The index of the register's last change before step k, or -1. It tells whether two states differ. */
   registerChange(warp, register, k) {
     const place = warp * this.header.registers.length + register;
@@ -284,8 +289,7 @@ export class Recording {
 
   /** Number of words of a memory. */
   wordsOf(memory) {
-    const { bytes, words } = this.header.memories[memory];
-    return words ?? Math.ceil(bytes / 4);
+    return Math.ceil(this.header.memories[memory].bytes / 4);
   }
 
   /** The index of the last write to a word before step k, or -1. */
@@ -314,10 +318,16 @@ export class Recording {
     };
   }
 
+  /** Whether the recording has the word's value from before the window. */
+  isIncluded(memory, word) {
+    const { at, words } = this.header.memories[memory];
+    return at !== null && at !== undefined && word < words;
+  }
+
   initialWord(memory, word) {
     const { columns } = this;
     const { at } = this.header.memories[memory];
-    if (at === null || at === undefined) {
+    if (!this.isIncluded(memory, word)) {
       return { value: null, warp: null, lane: null, step: null, instruction: null, written: false };
     }
     const instruction = orNull(columns.memory_instruction[at + word]);
@@ -339,9 +349,9 @@ export class Recording {
   memory(memory, k) {
     const { columns } = this;
     const words = this.wordsOf(memory);
-    const { at } = this.header.memories[memory];
+    const { at, words: included } = this.header.memories[memory];
     const values = new Uint32Array(words);
-    if (at !== null && at !== undefined) values.set(columns.memory_words.subarray(at, at + words));
+    if (this.isIncluded(memory, 0)) values.set(columns.memory_words.subarray(at, at + Math.min(words, included)));
     const last = new Int32Array(words).fill(-1);
     const { indices } = this.writes(memory);
     const end = lowerBound(indices, columns.first_write[k]);

@@ -4,7 +4,8 @@ import { el } from "./dom.js";
 import { lanesOf, NONE } from "./recording.js";
 import { registerTypes, summary, values } from "./values.js";
 
-const MOST_REGISTERS = 300; // rows
+const UNSET = 0x7ff77ff7; // what a register reads as before a lane has written it
+const MOST_REGISTERS = 100; // rows
 
 export class RegistersView {
   constructor(container, recording) {
@@ -43,10 +44,12 @@ export class RegistersView {
     const instruction = this.recording.instruction(this.k);
     const own = instruction && this.recording.warpAt(this.k) === this.warp ? instruction : { reads: [], writes: [] };
     this.laneHead.textContent = `lane ${this.lane}`;
-    const rows = this.listed(own).map((register) => this.row(register, own));
-    this.body.replaceChildren(...rows.filter(Boolean));
-    const shown = this.body.querySelectorAll("tr.register").length;
-    this.caption.textContent = shown ? "Bold with a dot: changed by the step before. → what this instruction writes." : "No register has been written yet.";
+    const listed = this.listed(own);
+    const rows = listed.slice(0, MOST_REGISTERS).map((register) => this.row(register, own));
+    this.body.replaceChildren(...rows);
+    const more = listed.length - rows.length;
+    const legend = "Bold with a dot: changed by the step before. → what this instruction writes.";
+    this.caption.textContent = more ? `${legend} ${more} more: find them by name.` : rows.length ? legend : "No register has been written yet.";
   }
 
   /** Registers of the instruction, then changed ones, then the rest in the order of the program. */
@@ -59,10 +62,9 @@ export class RegistersView {
     };
     const matches = (register) => !wanted || `${header.registers[register].name} ${this.locals.get(register) ?? ""}`.toLowerCase().includes(wanted);
     return [...header.registers.keys()]
-      .filter((register) => matches(register) && (rank(register) < 2 || this.recording.register(this.warp, register, this.k)))
+      .filter((register) => matches(register) && (rank(register) < 2 || this.recording.isWritten(this.warp, register, this.k)))
       .map((register) => [rank(register), register])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1])
-      .slice(0, MOST_REGISTERS)
       .map(([, register]) => register);
   }
 
@@ -78,8 +80,8 @@ export class RegistersView {
     const type = this.types[register];
     const bits = recording.register(this.warp, register, this.k);
     const after = writes.includes(register) ? recording.register(this.warp, register, Math.min(this.k + 1, recording.count)) : null;
-    const now = bits && values(bits, type);
-    const then = after && values(after, type);
+    const now = bits && this.texts(bits, type);
+    const then = after && this.texts(after, type);
     const lanes = lanesOf(recording.header.warps[this.warp].lanes & NONE);
     const role = [reads.includes(register) ? "read" : "", writes.includes(register) ? "written" : ""].filter(Boolean).join(", ");
     const arrow = (was, will) => (will !== null && will !== undefined ? `${was === null ? "" : `${was} `}→ ${will}` : (was ?? "not written"));
@@ -91,6 +93,20 @@ export class RegistersView {
       el("td", { class: "all" }, arrow(now && summary(now, lanes), then && summary(then, lanes)), isOpen && now ? el("div", { class: "every" }, ...now.map((text, lane) => el("span", {}, el("small", {}, `${lane} `), text))) : null),
     ];
     return el("tr", { class: `register${this.isChanged(register) ? " changed" : ""}${role ? " own" : ""}` }, ...cells);
+  }
+
+  /** Values; an address in an argument array is the array's name and an offset. */
+  texts(bits, type) {
+    const { arrays = [], first_array } = this.recording.header;
+    const per = bits.length / 32;
+    const isSet = (lane) => bits.subarray(lane * per, lane * per + per).some((word) => word !== UNSET && word !== UNSET >>> 16);
+    const texts = values(bits, type).map((text, lane) => (isSet(lane) || type === "pred" ? text : "unset"));
+    if (bits.length !== 64 || type === "f64") return texts;
+    return texts.map((text, lane) => {
+      const array = arrays[(bits[2 * lane + 1] >>> 8) - first_array];
+      const offset = (bits[2 * lane + 1] % 256) * 2 ** 32 + bits[2 * lane];
+      return array ? `${array.name ?? "array"}${offset ? ` + ${offset}` : ""}` : text;
+    });
   }
 
   toggle(register) {

@@ -9,7 +9,7 @@ import { elementName, sharedArrays, SharedView } from "./shared.js";
 import { SourceView } from "./source.js";
 import { position, Steps } from "./steps.js";
 import { TimeLine } from "./timeline.js";
-import { arrayOf } from "./values.js";
+import { arrayOf, fullOpcode } from "./values.js";
 
 const UNITS = [
   ["line", "n", "The next source line of this warp"],
@@ -56,7 +56,10 @@ export class ReplayView {
     this.keyboard = keyboard ? (event) => this.key(event) : null;
     if (keyboard) document.addEventListener("keydown", this.keyboard);
     this.dark = matchMedia("(prefers-color-scheme: dark)");
-    this.redraw = () => this.update();
+    this.redraw = () => {
+      this.time.base = null;
+      this.update();
+    };
     this.dark.addEventListener("change", this.redraw);
     this.seek(start ?? this.opening());
   }
@@ -68,12 +71,12 @@ export class ReplayView {
     this.root.remove();
   }
 
-  /** Where the page opens: the worst conflict, else the first hazard, else the beginning. */
+  /** Where the page opens: the worst conflict, a hazard, an access to shared memory, the beginning. */
   opening() {
     const [worst] = this.steps.conflictLines();
     if (worst) return worst.worst.k;
     const [hazard] = this.steps.hazards;
-    return (hazard && this.steps.ofParty(hazard.parties[0])) ?? 0;
+    return (hazard && this.steps.ofParty(hazard.parties[0])) ?? this.steps.shared(-1, null, 1) ?? 0;
   }
 
   // ---- the parts
@@ -124,6 +127,13 @@ export class ReplayView {
     return el("section", { class: "findings", "aria-label": "Findings" }, ...cards);
   }
 
+  /** "read", "write": what step k does to memory. */
+  accessNoun(k) {
+    const operations = k === null ? [] : this.recording.accesses(k).map(({ operation }) => operation);
+    const noun = { load: "read", ldmatrix: "read", store: "write", stmatrix: "write", atomic: "update" };
+    return operations.length === 1 ? (noun[operations[0]] ?? "access") : "access";
+  }
+
   placeText(k) {
     const instruction = this.recording.instruction(k);
     const place = position(this.recording, instruction);
@@ -143,12 +153,12 @@ export class ReplayView {
   hazardCard(hazard, index) {
     const buttons = hazard.parties.map((party, i) => {
       const k = this.steps.ofParty(party);
-      const name = hazard.parties.length < 2 ? "Show" : i ? "Earlier access" : "Later access";
-      const where = k === null ? "not in this window" : this.placeText(k);
+      const name = `Show the ${this.accessNoun(k)}`;
+      const where = k === null ? "not in this window" : `${this.placeText(k)}, step ${party.step}`;
       return el("button", { type: "button", ".disabled": k === null, title: where, click: () => this.showHazard(index, i) }, `${name} (${where})`);
     });
     const message = hazard.message ?? `${hazard.kind} hazard`;
-    return el("div", { class: `card ${hazard.benign ? "" : "bad"}` }, el("p", {}, el("b", {}, "Hazard: "), message, hazard.cure ? el("span", { class: "cure" }, ` ${hazard.cure}`) : null), ...buttons);
+    return el("div", { class: `card ${hazard.benign ? "" : "bad"}` }, el("p", {}, el("b", {}, "Hazard: "), message, hazard.cure ? el("span", { class: "cure" }, ` Cure: ${hazard.cure}.`) : null), el("div", {}, ...buttons));
   }
 
   bar() {
@@ -227,23 +237,10 @@ export class ReplayView {
     const cost = this.request?.cost ?? 0;
     const next = this.wave === null ? (by > 0 ? 0 : -1) : this.wave + by;
     if (next >= 0 && next < cost) return this.setWave(next);
-    const k = this.neighbour(by);
+    const k = this.steps.shared(this.k, this.warp, by);
     if (k === null) return null;
     this.seek(k);
     return this.setWave(by > 0 ? 0 : this.request.cost - 1);
-  }
-
-  /** The warp's next step with an access to shared memory. */
-  neighbour(by) {
-    let k = this.steps.instruction(this.k, this.warp, by);
-    while (k !== null && !this.sharedAccess(k)) k = this.steps.instruction(k, this.warp, by);
-    return k;
-  }
-
-  sharedAccess(k) {
-    const { first_access } = this.recording.columns;
-    for (let i = first_access[k]; i < first_access[k + 1]; i++) if (this.recording.isShared(i)) return true;
-    return false;
   }
 
   setWave(wave) {
@@ -364,7 +361,7 @@ export class ReplayView {
   }
 
   isLast(unit, by) {
-    if (unit === "wavefront") return !(this.request?.kind === "shared") && this.neighbour(by) === null;
+    if (unit === "wavefront") return !(this.request?.kind === "shared") && this.steps.shared(this.k, this.warp, by) === null;
     return this.find(unit, by) === null;
   }
 
@@ -382,10 +379,21 @@ export class ReplayView {
     for (const text of this.sentences(accesses)) parts.push(el("p", {}, text));
     const cure = this.cure();
     if (cure) parts.push(el("p", { class: "cure" }, el("b", {}, "What would cure it: "), cure));
-    for (const hazard of this.steps.hazards) {
-      if (hazard.parties.some((party) => this.steps.ofParty(party) === k)) parts.push(el("p", { class: "hazard" }, el("b", {}, "Hazard: "), hazard.message ?? hazard.kind));
-    }
-    this.now.replaceChildren(...parts);
+    this.now.replaceChildren(...parts, ...this.hazardsHere());
+  }
+
+  /** The hazards that this step is an access of, with buttons to their other accesses. */
+  hazardsHere() {
+    const { steps, k } = this;
+    return steps.hazards.flatMap((hazard, index) => {
+      if (!hazard.parties.some((party) => steps.ofParty(party) === k)) return [];
+      const buttons = hazard.parties.flatMap((party, i) => {
+        const other = steps.ofParty(party);
+        if (other === null || other === k) return [];
+        return [el("button", { type: "button", click: () => this.showHazard(index, i) }, `${other < k ? "Back" : "On"} to the ${this.accessNoun(other)} (${this.placeText(other)})`)];
+      });
+      return [el("p", { class: "hazard" }, el("b", {}, "Hazard: "), hazard.message ?? hazard.kind, " ", ...buttons)];
+    });
   }
 
   title(instruction) {
@@ -395,10 +403,16 @@ export class ReplayView {
   }
 
   verb({ operation, kind, active, width, array }) {
-    const acts = { load: "reads", store: "writes", atomic: "updates", ldmatrix: "reads", stmatrix: "writes" };
+    const acts = {
+      ...{ load: "reads", ldmatrix: "reads", texture: "reads a texture in", matrix_read: "multiplies matrices in" },
+      ...{ store: "writes", stmatrix: "writes", store_async: "writes (asynchronously)", atomic: "updates" },
+      ...{ copy_async_read: "copies (asynchronously) from", copy_async_write: "copies (asynchronously) to" },
+      ...{ bulk_read: "copies in bulk from", bulk_write: "copies in bulk to" },
+    };
+    const unit = /bulk|matrix_read/.test(operation) ? "chunk" : "lane";
     const where = kind === "shared" ? "shared memory" : array?.name ? `global memory, ${array.name}` : "global memory";
     const count = lanesOf(active).length;
-    return `${acts[operation] ?? operation.replaceAll("_", " ")} ${where}: ${many(count, "lane")}, ${many(width, "byte")} each`;
+    return `${acts[operation] ?? operation.replaceAll("_", " ")} ${where}: ${many(count, unit)}, ${many(width, "byte")} each`;
   }
 
   eventVerb() {
@@ -460,7 +474,8 @@ function globalName(array, address) {
   return `${name}[${row}][${Math.floor((at - offset - row * strides[0]) / strides[1])}]`;
 }
 
-function plain({ opcode }) {
+function plain(instruction) {
+  const opcode = fullOpcode(instruction);
   const root = opcode.split(".")[0];
   const words = { bra: "branches", ret: "ends", mov: "copies a value", cvt: "converts a value", setp: "compares", ld: "loads", st: "stores", cvta: "converts an address", bar: "synchronises" };
   return words[root] ?? `computes: ${opcode}`;

@@ -8,7 +8,7 @@ import { warpText } from "./lanes.js";
 const GRID_LEFT = 34;
 const GRID_TOP = 18;
 const HEIGHT = 17;
-const MOST_ROWS = 256; // of one picture
+const MOST_ROWS = 64; // of one picture
 const CELLS = { writer: "warp that wrote it", value: "value", lane: "lane that wrote it", bank: "bank" };
 
 /** The declared arrays of a block's shared memory, and what lies outside of them. */
@@ -29,8 +29,8 @@ export function elementName(arrays, address) {
   const array = arrays.find(({ offset, bytes }) => address >= offset && address < offset + bytes);
   if (!array) return null;
   const at = Math.floor((address - array.offset) / elementBytes(array));
-  if (!array.cols) return `${array.name}[${at}]`;
-  return `${array.name}[${Math.floor(at / array.cols)}][${at % array.cols}]`;
+  if (!array.cols) return `${array.label ?? array.name}[${at}]`;
+  return `${array.label ?? array.name}[${Math.floor(at / array.cols)}][${at % array.cols}]`;
 }
 
 function elementBytes(array) {
@@ -92,7 +92,7 @@ export class SharedView {
 
   fill() {
     this.arrays = sharedArrays(this.recording, this.block);
-    this.array.replaceChildren(...this.arrays.map(({ name }, i) => el("option", { value: i }, name)));
+    this.array.replaceChildren(...this.arrays.map(({ name, label }, i) => el("option", { value: i }, label ?? name)));
     this.pick();
   }
 
@@ -131,7 +131,7 @@ export class SharedView {
     const known = this.settings.get(own.name);
     this.type.value = known?.type ?? this.guess(own);
     if (!this.type.value) this.type.value = "b32";
-    this.cols.value = known?.cols ?? own.cols ?? Math.max(1, Math.floor(128 / this.bytes));
+    this.cols.value = known?.cols ?? (own.cols || Math.max(1, Math.floor(128 / this.bytes)));
     this.draw();
   }
 
@@ -222,8 +222,8 @@ export class SharedView {
         if (at < this.count) this.paintCell(drawing, colour, at, GRID_LEFT + column * this.width, GRID_TOP + row * HEIGHT);
       }
     }
-    this.canvas.setAttribute("aria-label", `${this.own.name}: ${this.allRows} rows of ${this.columns}`);
-    this.legend.textContent = `Hatched: never written. Colour: the warp that wrote it. Dot: changed by the step before. ${this.accesses.length ? "Framed: what this access touches; the number is the lane." : ""}`;
+    this.canvas.setAttribute("aria-label", `${this.own.label ?? this.own.name}: ${this.allRows} rows of ${this.columns}`);
+    this.legend.textContent = `Stroke: never written. Colour: the warp that wrote it. Dot: changed by the step before. ${this.accesses.length ? "Solid: what this access touches; the number is the lane." : ""}`;
   }
 
   paintHeads(drawing, colour) {
@@ -242,7 +242,7 @@ export class SharedView {
     const isWritten = writer !== null;
     drawing.fillStyle = lanes ? colour("accent") : isWritten ? `hsl(${(writer.warp ?? 0) * 137.5 + 200} ${colour("cell-s")} ${colour("cell-l")})` : colour("soft");
     drawing.fillRect(x, y, w, h);
-    if (!isWritten && !lanes) hatch(drawing, colour("line"), x, y, w, h);
+    if (!isWritten) hatch(drawing, colour(lanes ? "on-accent" : "line"), x, y, w, h);
     drawing.fillStyle = lanes ? colour("on-accent") : colour("cell-fg");
     drawing.textAlign = "center";
     const text = lanes ? (lanes.length > 1 ? `×${lanes.length}` : `${lanes[0]}`) : this.cellText(at, writer);
@@ -337,7 +337,7 @@ export class SharedView {
     const by = writer ? this.writerWords(writer) : "never written";
     const touched = this.touched.get(at);
     const now = touched ? ` Touched now by ${many(touched.length, "lane")}: ${touched.slice(0, 8).join(", ")}.` : "";
-    return `${own.name}${index} = ${this.value(at)}; byte ${address}, bank ${Math.floor(address / 4) % 32}; ${by}.${now}`;
+    return `${own.label ?? own.name}${index} = ${this.value(at)}; byte ${address}, bank ${Math.floor(address / 4) % 32}; ${by}.${now}`;
   }
 
   writerWords({ warp, lane, step, instruction }) {

@@ -63,6 +63,14 @@ export class Steps {
     return along(this.markers.barriers, k, by, (step) => recording.columns.step_warp[step] === warp);
   }
 
+  /** The warp's next step with an access to shared memory. */
+  shared(k, warp, by) {
+    const { recording } = this;
+    const { accessSteps } = recording;
+    this.markers.shared ??= unique([...accessSteps.keys()].filter((i) => recording.isShared(i)).map((i) => accessSteps[i]));
+    return along(this.markers.shared, k, by, (step) => warp === null || recording.columns.step_warp[step] === warp);
+  }
+
   /** The next access to shared memory with at least `ways` times the fewest wavefronts, of any warp. */
   conflict(k, ways, by) {
     const name = `conflicts ${ways}`;

@@ -93,6 +93,12 @@ export function typeBytes(type) {
 
 const OF_DTYPE = { float32: "f32", float64: "f64", float16: "f16", bfloat16: "bf16", int32: "s32", int64: "s64" };
 const OPAQUE = /^b(16|32|64)$/;
+const MIXED = /^(setp|set|selp|cvt|cvta|mma|wmma|wgmma|ld|st|atom|red|shfl|mul\.wide|mad\.wide)\b/; // operands of several types
+
+/** The opcode with all that follows its points: "fma.rn.f32" of "@%p1 fma.rn.f32 %f1, ...". */
+export function fullOpcode({ text }) {
+  return text.replace(/^@!?[%\w]+\s+/, "").split(/\s/, 1)[0].replace(/;$/, "");
+}
 
 /** The type at the end of an opcode: "f32" of "fma.rn.f32". */
 export function typeOf(opcode) {
@@ -109,8 +115,9 @@ export function registerTypes(recording) {
   const votes = header.registers.map(() => ({}));
   const vote = (register, type) => (votes[register][type] = (votes[register][type] ?? 0) + 1);
   for (const instruction of header.instructions) {
-    if (/^(setp|set|selp|cvt|mma|wmma|wgmma|ld|st|atom|red|mul\.wide|mad\.wide)\b/.test(instruction.opcode)) continue;
-    const type = typeOf(instruction.opcode);
+    const opcode = fullOpcode(instruction);
+    if (MIXED.test(opcode)) continue;
+    const type = typeOf(opcode);
     if (!type || OPAQUE.test(type)) continue;
     for (const register of [...instruction.reads, ...instruction.writes]) vote(register, type);
   }
@@ -132,10 +139,11 @@ function voteByMemory(recording, vote) {
     const instruction = header.instructions[index];
     if (known.has(index)) continue;
     known.add(index);
+    const opcode = fullOpcode(instruction);
     const type = OF_DTYPE[arrayOf(recording, recording.access(i))?.dtype];
-    if (!type || typeBytes(type) !== typeBytes(typeOf(instruction.opcode))) continue;
-    if (/^ld/.test(instruction.opcode)) for (const register of instruction.writes) vote(register, type);
-    if (/^st/.test(instruction.opcode)) vote(instruction.reads.at(-1), type);
+    if (!type || typeBytes(type) !== typeBytes(typeOf(opcode))) continue;
+    if (/^ld/.test(opcode)) for (const register of instruction.writes) vote(register, type);
+    if (/^st/.test(opcode)) vote(instruction.reads.at(-1), type);
   }
 }
 

@@ -1,4 +1,5 @@
 /* The header of a recording; docs/replay.md describes it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
@@ -157,14 +158,19 @@ static void write_functions(const recorder *r, json *j, file_table *files) {
     json_open(j, "registers", '[');
     for (size_t k = 0; k < r->functions.n; k++) {
         const ptx_function *f = r->functions.items[k].function;
+        uint8_t *types = malloc(f->n_registers + 1);
+        if (types) register_types(f, types);
         for (uint32_t i = 0; i < f->n_registers; i++) {
+            const ptx_type type = types ? (ptx_type)types[i] : f->registers[i].type;
             json_open(j, NULL, '{');
             json_text(j, "name", f->registers[i].name);
             json_text(j, "type", ptx_type_spelling[f->registers[i].type]);
             json_number(j, "size", register_bytes(f->registers[i].type));
+            json_text(j, "as", ptx_type_spelling[type]);
             json_number(j, "slot", f->registers[i].slot);
             json_close(j, '}');
         }
+        free(types);
     }
     json_close(j, ']');
     json_open(j, "files", '[');
@@ -251,61 +257,31 @@ static void write_memories(const recorder *r, json *j) {
 
 /* ---- variables in shared memory ---- */
 
-/* The type of the first recorded access to these bytes; NULL: there is none. */
-static const char *accessed_type(const recorder *r, uint64_t offset, uint64_t bytes) {
-    const columns *c = &r->columns;
-    const uint32_t n = (uint32_t)COUNT(r, step_warp);
-    for (uint32_t s = 0; s < n; s++)
-        for (uint32_t k = column_value(c, COLUMN_first_access, s);
-             k < column_value(c, COLUMN_first_access, s + 1); k++) {
-            const uint32_t active = column_value(c, COLUMN_access_active, k);
-            if (column_value(c, COLUMN_access_space, k) != PTX_SHARED || !active) continue;
-            const uint32_t *w = (const uint32_t *)c->column[COLUMN_words].bytes +
-                                column_value(c, COLUMN_access_at, k);
-            const uint32_t lane = (uint32_t)first_lane(active);
-            const bool raw = column_value(c, COLUMN_access_kind, k) == VECTOR_RAW;
-            const uint32_t address = raw ? w[lane] : w[0] + lane * w[1];
-            if (address < offset || address - offset >= bytes) continue;
-            const ptx_instruction *p =
-                recorder_instruction(r, column_value(c, COLUMN_step_instruction, s));
-            if (p->types) return ptx_type_spelling[__builtin_ctz(p->types)];
-        }
-    return NULL;
-}
-
-static void write_variable(const recorder *r, json *j, size_t launch, const ptx_variable *v) {
-    const recorded_launch *l = &r->launches.items[launch];
-    const bool dynamic = v->external && v->size == 0;
-    const uint64_t offset = v->external ? l->dynamic_at : v->offset;
-    const uint64_t bytes = dynamic ? l->dynamic_bytes : v->size;
-    const smk_recorded_array *known = NULL;
-    for (size_t k = 0; k < r->out->n_arrays; k++)
-        if (!strcmp(r->out->arrays[k].name, v->name)) known = &r->out->arrays[k];
-    json_open(j, NULL, '{');
-    json_number(j, "launch", (int64_t)launch);
-    json_text(j, "name", v->name);
-    json_number(j, "offset", (int64_t)offset);
-    json_number(j, "bytes", (int64_t)bytes);
-    json_text(j, "type", ptx_type_spelling[v->type]);
-    json_true_false(j, "dynamic", dynamic);
-    json_text(j, "accessed", accessed_type(r, offset, bytes));
-    json_index(j, "element", known ? known->element : NONE);
-    json_index(j, "cols", known ? known->columns : NONE);
-    json_close(j, '}');
-}
-
 static void write_shared(const recorder *r, json *j) {
     json_open(j, "shared", '[');
-    for (size_t k = 0; k < r->launches.n; k++) {
-        const recorded_launch *l = &r->launches.items[k];
-        for (uint32_t n = 0; n < l->module->n_variables; n++)
-            if (l->module->variables[n]->space == PTX_SHARED)
-                write_variable(r, j, k, l->module->variables[n]);
-        for (size_t f = 0; f < r->functions.n; f++) {
-            const ptx_function *g = r->functions.items[f].function;
-            for (uint32_t n = 0; (g == l->function || !g->is_entry) && n < g->n_variables; n++)
-                if (g->variables[n]->space == PTX_SHARED) write_variable(r, j, k, g->variables[n]);
-        }
+    for (size_t k = 0; k < r->variables.n; k++) {
+        const recorded_variable *v = &r->variables.items[k];
+        const bool accessed = v->accessed != PTX_NO_TYPE;
+        json_open(j, NULL, '{');
+        json_number(j, "launch", v->launch);
+        json_text(j, "name", v->variable->name);
+        json_number(j, "offset", (int64_t)v->offset);
+        json_number(j, "bytes", (int64_t)v->bytes);
+        json_text(j, "type", ptx_type_spelling[v->variable->type]);
+        json_true_false(j, "dynamic", v->dynamic);
+        json_text(j, "accessed", accessed ? ptx_type_spelling[v->accessed] : NULL);
+        json_index(j, "element", v->element ? v->element : NONE);
+        json_index(j, "cols", v->columns ? v->columns : NONE);
+        json_text(j, "layout", v->layout);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    json_open(j, "explanations", '[');
+    for (size_t k = 0; k < r->explanations.n; k++) {
+        json_open(j, NULL, '{');
+        json_text(j, "text", r->explanations.items[k].text);
+        json_index(j, "array", r->explanations.items[k].variable);
+        json_close(j, '}');
     }
     json_close(j, ']');
 }
@@ -401,7 +377,6 @@ void header_write(recorder *r, const smk_trace *trace, struct json *j) {
     write_names(j, "spaces", spaces, sizeof spaces / sizeof *spaces);
     write_names(j, "event_kinds", events, sizeof events / sizeof *events);
     write_hazards(r, j, trace);
-    write_names(j, "explanations", NULL, 0);
     write_sections(r, j);
     json_close(j, '}');
 }

@@ -275,6 +275,12 @@ void recorder_free(recorder *r) {
     }
     for (size_t k = 0; k < r->launches.n; k++)
         free(r->launches.items[k].entry);
+    for (size_t k = 0; k < r->variables.n; k++)
+        free(r->variables.items[k].layout);
+    for (size_t k = 0; k < r->explanations.n; k++)
+        free(r->explanations.items[k].text);
+    free(r->variables.items);
+    free(r->explanations.items);
     free(r->functions.items);
     free(r->blocks.items);
     free(r->warps.items);

@@ -6,6 +6,8 @@
  *     tables.c      functions, blocks and warps, as they are first seen
  *     vectors.c     32 lanes in a few words
  *     columns.c     growing arrays
+ *     explanations.c    words for conflicts
+ *     register_types.c  what registers of bits hold
  *     report.c      the recording's bytes
  *     header.c      ... and its header, in JSON (json.c)
  *     hazard_steps.c  the steps of a hazard's two accesses
@@ -110,6 +112,22 @@ typedef struct recorded_launch {
     const ptx_module *module;
 } recorded_launch;
 
+/* An array in shared memory. */
+typedef struct recorded_variable {
+    uint32_t launch;
+    const ptx_variable *variable;
+    bool dynamic;
+    uint64_t offset, bytes;
+    uint32_t element, columns; /* bytes, and elements from row to row; 0: not known */
+    ptx_type accessed;         /* by the first access; PTX_NO_TYPE */
+    char *layout;              /* a better one, in words; NULL: none is known */
+} recorded_variable;
+
+typedef struct explanation {
+    char *text;
+    uint32_t variable; /* NONE */
+} explanation;
+
 /* ---- what the hooks have collected for the step that runs ---- */
 
 typedef struct pending_request {
@@ -158,6 +176,8 @@ struct recorder {
     LIST(pending_request) requests;
     LIST(pending_event) events;
     LIST(pending_store) stores;
+    LIST(recorded_variable) variables;
+    LIST(explanation) explanations;
     LIST(uint32_t) clocks; /* of the warp, by step of the window */
     remote_access remote;
     bool fault;
@@ -214,6 +234,13 @@ void accesses_step(recorder *r, const warp *w, const insn *i, bool recorded);
 void accesses_end_block(recorder *r, uint32_t member);
 /* Appends the contents of memories to the columns memory_*. */
 void memory_snapshot(recorder *r);
+
+/* ---- explanations.c, register_types.c ---- */
+
+/* Fills in r->variables, r->explanations and column access_words. */
+void explanations_make(recorder *r);
+/* A ptx_type for each register of the function. */
+void register_types(const ptx_function *f, uint8_t *types);
 
 /* ---- header.c, hazard_steps.c ---- */
 

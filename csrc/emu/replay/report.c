@@ -45,6 +45,7 @@ smk_code recorder_report(recorder *r, const smk_trace *trace, smk_status *status
     smk_code code = SMK_OK;
     open_window(r);
     if (r->phase == IN_WINDOW) close_window(r);
+    explanations_make(r);
     header_write(r, trace, &header);
     size_t size = sizeof magic + sizeof(uint32_t);
     const size_t header_size = padded(size + header.n) - size;

@@ -1,0 +1,1 @@
+"""Recordings of runs on the emulator, and moving to and fro in them."""
