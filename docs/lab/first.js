@@ -4,7 +4,7 @@ import { CodeView } from "./code.js";
 import { BankPicture } from "./picture.js";
 import { byLine, sum } from "./counts.js";
 import { hazardList } from "./results.js";
-import { workerLaunch } from "./launch.js";
+import { arraysOf, workerLaunch } from "./launch.js";
 import { showReplay } from "./replaying.js";
 import { SOURCE_FILE } from "./workbench.js";
 import { TilePicture } from "./tile.js";
@@ -230,7 +230,7 @@ export class FirstExperiment {
       container: this.replay,
       job: "record",
       task,
-      texts: { ptx: task.ptx, sources: { [SOURCE_FILE]: STAGES[key].source }, title: `transpose, ${STAGES[key].name}`, names: ["x", "y"] },
+      texts: { ptx: task.ptx, sources: { [SOURCE_FILE]: STAGES[key].source }, title: `transpose, ${STAGES[key].name}`, arrays: arraysOf(LAUNCH) },
     });
   }
 }

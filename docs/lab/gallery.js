@@ -5,7 +5,7 @@ import { byLine } from "./counts.js";
 import { hazardList, summary, tables } from "./results.js";
 import { Stopped } from "./engine.js";
 import { showReplay } from "./replaying.js";
-import { workerLaunch } from "./launch.js";
+import { arraysOf, workerLaunch } from "./launch.js";
 
 const OPS = { transpose: "Transposes", gemm: "Matrix products", probe: "Probes of memory", mistake: "Mistakes to find" };
 
@@ -382,6 +382,6 @@ class MistakePane extends Pane {
 
   recording() {
     const { mistake } = this.entry;
-    return { job: "record", task: this.task, texts: { ptx: mistake.ptx, sources: this.gallery.data.sources, title: mistake.name, names: ["x", "y"] } };
+    return { job: "record", task: this.task, texts: { ptx: mistake.ptx, sources: this.gallery.data.sources, title: mistake.name, arrays: arraysOf(this.launch) } };
   }
 }

@@ -1,6 +1,6 @@
 // The form of a launch: grid, block, dynamic shared memory, arguments.
 import { button, h, select } from "./dom.js";
-import { FILLS, bytesOf, check, isInteger, typeNames } from "./values.js";
+import { FILLS, bytesOf, check, isInteger, itemBytes, typeNames } from "./values.js";
 
 const LIMITS = { grid: [2 ** 31 - 1, 65535, 65535], block: [1024, 1024, 64] };
 
@@ -191,9 +191,23 @@ export function workerLaunch(launch, entry) {
     cluster: launch.cluster,
     cooperative: launch.cooperative,
     args: launch.arguments.map((argument) => {
-      return argument.shape ? { bytes: bytesOf(argument) } : { value: argument.value };
+      const { name, type, shape } = argument;
+      if (!shape) return { value: argument.value };
+      const columns = shape.length > 1 ? shape.at(-1) : 0;
+      return { bytes: bytesOf(argument), name: { name, element: itemBytes(type), columns } };
     }),
   };
+}
+
+/** What a recording is told of a launch's arrays. */
+export function arraysOf(launch) {
+  return launch.arguments
+    .filter((argument) => argument.shape)
+    .map(({ name, type, shape }) => {
+      const item = itemBytes(type);
+      const strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((a, b) => a * b, item));
+      return { name, dtype: type, shape, strides, offset: 0 };
+    });
 }
 
 const C_TYPES = {

@@ -10,7 +10,7 @@ let shown = null; // one view at a time listens to the keyboard
 
 /**
  * @param {object} options engine; container; job and task of worker.js; texts {ptx, sources: {file
- *   name: text}, title, names: of the arrays}; hazard: to begin at, a row of the trace
+ *   name: text}, title, arrays: [{name, dtype, shape}]}; hazard: to begin at, a row of the trace
  */
 export async function showReplay({ engine, container, job, task, texts, hazard = null }) {
   shown?.destroy();
@@ -36,12 +36,12 @@ export async function showReplay({ engine, container, job, task, texts, hazard =
 }
 
 /** Adds to a recording what only the page knows: texts and names. */
-function filled(recording, { ptx, sources, title, names = [] }) {
+function filled(recording, { ptx, sources, title, arrays = [] }) {
   const { header } = recording;
   header.ptx ??= ptx;
   header.title ??= title;
   for (const file of header.files) file.text ??= sources[file.name.split("/").pop()] ?? null;
-  header.arrays.forEach((array, index) => (array.name ??= names[index]));
+  header.arrays.forEach((array, index) => Object.assign(array, arrays[index]));
   return recording;
 }
 

@@ -2,7 +2,7 @@
 // gallery's "open in the editor" all use it.
 import { button, h, many, number } from "./dom.js";
 import { CodeView } from "./code.js";
-import { LaunchForm, argumentsOf, workerLaunch } from "./launch.js";
+import { LaunchForm, argumentsOf, arraysOf, workerLaunch } from "./launch.js";
 import { arrayList, hazardList, summary, tables } from "./results.js";
 import { byLine } from "./counts.js";
 import { Stopped } from "./engine.js";
@@ -152,7 +152,7 @@ export class Workbench {
       const ptx = await this.#compiledPtx();
       const entry = await this.#entry(ptx);
       this.task = { ptx, launch: workerLaunch(launch, entry) };
-      this.names = launch.arguments.filter((argument) => argument.shape).map(({ name }) => name);
+      this.arrays = arraysOf(launch);
       const options = { maxInstructions: this.form.maxInstructions };
       const result = await this.engine.call("run", { ...this.task, options });
       this.#found(result, launch);
@@ -245,7 +245,7 @@ export class Workbench {
         ptx: this.state.ptx,
         sources: { [this.state.file || SOURCE_FILE]: this.state.source },
         title: this.task.launch.entry,
-        names: this.names,
+        arrays: this.arrays,
       },
       hazard,
     });

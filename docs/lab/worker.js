@@ -5,12 +5,14 @@ let emulator = null;
 
 /** Loads PTX and adds one launch; returns the buffer of each array argument. */
 function prepare({ ptx, launch }) {
+  emulator.reset();
   emulator.load(ptx);
   const buffers = [];
   const args = launch.args.map((argument) => {
     if (!argument.bytes) return { value: argument.value };
     const buffer = emulator.buffer(argument.bytes.length, "inout");
     emulator.bytes(buffer).set(argument.bytes);
+    emulator.name(buffer, argument.name);
     buffers.push(buffer);
     return { buffer };
   });
@@ -23,6 +25,7 @@ const BITS = { b8: "u8", b16: "u16", b32: "u32", b64: "u64", b128: "u64" };
 
 /** Plans a call of a shipped kernel with data from a seed. */
 function prepareVariant({ ptx, call, seed }) {
+  emulator.reset();
   emulator.load(ptx);
   const plan = emulator.plan(call);
   plan.buffers.forEach(({ dtype, written }, index) => {
@@ -42,10 +45,12 @@ function flat(hazard) {
 }
 
 function run(options) {
-  const found = emulator.run({ trace: true, hazards: true, ...options });
+  const found = emulator.run({ ...CHECKED, ...options });
   found.trace.hazards = found.trace.hazards.map(flat);
   return found;
 }
+
+const CHECKED = { trace: true, hazards: true };
 
 const copies = (buffers) => buffers.map((buffer) => emulator.bytes(buffer).slice());
 
@@ -62,7 +67,7 @@ const jobs = {
     emulator = await Emulator.start(bytes, { progress });
   },
   variants: () => emulator.variants(),
-  compile: ({ source }) => emulator.compile(source),
+  compile: ({ source }) => ({ ptx: emulator.compile(source) }),
   entries({ ptx }) {
     emulator.load(ptx);
     return emulator.entries();
@@ -78,11 +83,11 @@ const jobs = {
   },
   record(task) {
     prepare(task);
-    return emulator.record(task.recording);
+    return emulator.record(task.recording, CHECKED).recording;
   },
   recordVariant(task) {
     prepareVariant(task);
-    return emulator.record(task.recording);
+    return emulator.record(task.recording, CHECKED).recording;
   },
   banks: ({ requests }) => requests.map((request) => emulator.banks(request)),
   costs: ({ lists }) => lists.map(costOf),
