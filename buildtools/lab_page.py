@@ -224,6 +224,22 @@ def gallery() -> str:
     return packed(json.dumps(document, separators=(",", ":")).encode())
 
 
+def outside_replay(css: str) -> str:
+    """page.css with rules that leave the replay alone, which has a style sheet of its own."""
+
+    def selector(text: str) -> str:
+        own, *pseudo = re.split(r"(?=::)", text.strip(), maxsplit=1)
+        if own in ("", "*", "html", "body", ":root"):
+            return text.strip()
+        return f"{own}:where(:not(.smk-replay, .smk-replay *)){''.join(pseudo)}"
+
+    def rule(found: re.Match[str]) -> str:
+        return f"{found[1]}{', '.join(map(selector, found[2].split(',')))} {{"
+
+    plain = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    return re.sub(r"((?:^|[{}])\s*)([^{}@]+?)\s*\{", rule, plain)
+
+
 def _for_script(text: str) -> str:
     """A script's text that cannot end the element it stands in."""
     return re.sub(r"<(?=/script|!--|script)", r"\\x3c", text, flags=re.IGNORECASE)
@@ -238,9 +254,9 @@ def exercises() -> str:
 
 def page(wasm: bytes, *, with_gallery: bool = True) -> str:
     """The whole page."""
-    styles = [WEB / "theme.css", WEB / "replay.css", LAB / "page.css"]
+    styles = [_text(WEB / name) for name in ("theme.css", "replay.css")]
     parts = {
-        "style": "\n".join(_text(path) for path in styles),
+        "style": "\n".join([*styles, outside_replay(_text(LAB / "page.css"))]),
         "worker": _for_script(bundle(LAB / "worker.js")),
         "module": packed(wasm),
         "gallery": gallery() if with_gallery else "",
