@@ -75,13 +75,17 @@ def hazards(trace):
     return {(h.kind, h.line, getattr(h, "other_line", None)) for h in trace.hazards}
 
 
+def as_tuple(size):
+    return tuple(size) if isinstance(size, list) else size
+
+
 class Run:
     """A launch of one kernel on copies of the arguments: the arrays afterwards, and the trace."""
 
     def __init__(self, kernel, grid, block, args, shared_bytes=0):
         self.args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
         size = {"shared_bytes": shared_bytes} if shared_bytes else {}
-        self.trace = smemkern.trace(kernel, grid, block, *self.args, **size)
+        self.trace = smemkern.trace(kernel, as_tuple(grid), as_tuple(block), *self.args, **size)
 
     def arrays(self):
         return [a for a in self.args if isinstance(a, np.ndarray)]

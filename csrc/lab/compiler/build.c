@@ -228,6 +228,19 @@ static lab_expression *reciprocal(lab *l, const lab_expression *b) {
     return power ? lab_float_node(l, b->type, b->at, 1 / b->real) : NULL;
 }
 
+/* x - 6 * y is x + -6 * y for nvcc, which then may contract it: the product with the constant's
+ * sign changed, or NULL. */
+static lab_expression *negated_product(lab *l, const lab_expression *b) {
+    const bool product = b->kind == LAB_BINARY && b->op == '*' && lab_is_float(b->type);
+    if (!product || (b->a->kind != LAB_FLOAT_CONSTANT && b->b->kind != LAB_FLOAT_CONSTANT))
+        return NULL;
+    lab_expression *copy = lab_new(l, sizeof *copy);
+    *copy = *b;
+    lab_expression **factor = b->b->kind == LAB_FLOAT_CONSTANT ? &copy->b : &copy->a;
+    *factor = lab_float_node(l, (*factor)->type, (*factor)->at, -(*factor)->real);
+    return copy;
+}
+
 static lab_expression *arithmetic(lab *l, uint32_t op, const lab_type *type, lab_expression *a,
                                   lab_expression *b, lab_position at) {
     const lab_type *result = lab_is_comparison(op) ? lab_scalar(LAB_BOOL) : type;
@@ -238,6 +251,11 @@ static lab_expression *arithmetic(lab *l, uint32_t op, const lab_type *type, lab
     if (b->kind == LAB_FLOAT_CONSTANT && op == '-') { /* x - 1 is x + -1 for nvcc, too */
         op = '+';
         b = lab_float_node(l, b->type, b->at, -b->real);
+    }
+    lab_expression *negated = op == '-' ? negated_product(l, b) : NULL;
+    if (negated) {
+        op = '+';
+        b = negated;
     }
     lab_expression *inverse = b->kind == LAB_FLOAT_CONSTANT && op == '/' ? reciprocal(l, b) : NULL;
     if (inverse) {
@@ -351,6 +369,9 @@ lab_expression *lab_assign(lab *l, uint32_t op, lab_expression *a, lab_expressio
         if (b->kind == LAB_FLOAT_CONSTANT && op == '-') {
             e->op = '+';
             e->b = lab_float_node(l, b->type, b->at, -b->real);
+        } else if (op == '-' && negated_product(l, b)) {
+            e->op = '+';
+            e->b = negated_product(l, b);
         } else if (b->kind == LAB_FLOAT_CONSTANT && op == '/' && reciprocal(l, b)) {
             e->op = '*';
             e->b = reciprocal(l, b);
