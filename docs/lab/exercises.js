@@ -30,6 +30,7 @@ const launchOf = (exercise, of = "") => ({
 });
 
 function bounds({ at_most: most, at_least: least }) {
+  if (most === 0) return "none";
   if (most === least) return `exactly ${number(most)}`;
   if (least === undefined) return `at most ${number(most)}`;
   return most === undefined ? `at least ${number(least)}` : `${number(least)} to ${number(most)}`;
@@ -117,17 +118,18 @@ export class Exercises {
     this.hints = h("ol", { class: "hints" });
     this.more = button("A hint", () => this.#hint(exercise));
     this.answers = (exercise.questions ?? []).map((question) => ({ question, field: h("input", { class: "short", inputmode: "numeric", "aria-label": question.text }) }));
+    this.bench.status.after(this.verdict);
     this.bench.runButton.after(button("Check", () => this.check(), { class: "primary check" }));
     this.pane.replaceChildren(
       h("h3", {}, `${index + 1}. ${exercise.title}`),
       ...exercise.text.map((text) => h("p", {}, ...prose(text))),
       h("ul", { class: "limits" }, exercise.limits.map((limit) => h("li", {}, ...aim(limit)))),
       ...this.answers.map(({ question, field }) => h("p", { class: "question" }, h("label", {}, ...prose(question.text), " ", field))),
-      this.verdict,
       this.bench.element,
       h("div", { class: "bar" }, this.more, button("Start over", () => this.#start(exercise, exercise.start))),
       this.hints,
     );
+    this.bench.run();
   }
 
   #start(exercise, source) {

@@ -40,9 +40,9 @@ export class Workbench {
       "div",
       { class: "workbench", onkeydown: (event) => this.#key(event) },
       this.#tabs(),
-      launch ? h("details", { class: "launching", open: true }, h("summary", {}, "Launch and arguments"), this.form.element) : null,
-      h("div", { class: "bar" }, this.runButton, this.stopButton, this.kernelLabel, this.replayButton, share ? this.shareButton : null),
+      h("div", { class: "bar" }, this.runButton, this.stopButton, this.kernelLabel, this.replayButton, this.shareButton),
       this.status,
+      launch ? this.#launch() : null,
       this.results,
       this.replay,
     );
@@ -53,6 +53,11 @@ export class Workbench {
     this.stopButton = button("Stop", () => this.engine.stop(), { hidden: true });
     this.replayButton = button("Replay", () => this.showReplay(), { disabled: true });
     this.shareButton = share ? button("Share", () => this.#share()) : null;
+  }
+
+  #launch() {
+    const open = innerWidth > 700;
+    return h("details", { class: "launching", open }, h("summary", {}, "Launch and arguments"), this.form.element);
   }
 
   #tabs() {
