@@ -125,7 +125,7 @@ def test_the_stages_transpose(page):
 def test_a_replay_opens(page):
     visit(page, "")
     page.run("[...document.querySelectorAll('.after button')].at(-2).click()")
-    page.until("document.querySelector('.smk-replay h2')")
+    page.until("document.querySelector('.smk-replay h2') !== null")
     assert "transpose" in page.run("document.querySelector('.smk-replay h2').textContent")
     assert "kernel.cu" in page.run("document.querySelector('.smk-replay').textContent")
 
@@ -164,15 +164,30 @@ def same_counts(found, native):
     assert found["warpInstructions"] == native.warp_instructions
     assert found["barriers"] == native.barriers and found["flops"] == native.flops
     assert found["sharedBytes"] == native.launch.shared_bytes
-    hazards = [one["words"] for one in found["hazards"] if not one["benign"]]
-    assert sorted(hazards) == sorted(hazard.message for hazard in native.hazards)
+    words = sorted(one["words"] for one in found["hazards"] if not one["benign"])
+    messages = sorted(hazard.message for hazard in native.hazards)
+    assert len(words) == len(messages)
+    for said, message in zip(words, messages, strict=True):  # Python also names the argument
+        assert said == message or message.startswith(f"{said}; that is argument")
 
 
-def array(rng, dtype, *shape):
+def mixed(x):
+    for shift, factor in ((16, 0x21F0AAAD), (15, 0x735A2D97)):
+        x = ((x ^ (x >> np.uint64(shift))) * np.uint64(factor)) & np.uint64(0xFFFFFFFF)
+    return x ^ (x >> np.uint64(15))
+
+
+def array(seed, dtype, *shape):
+    """The data of the gallery: floats from -1 to 1 by a hash of the seed and the index. What a
+    transpose moves does not matter."""
     name = DTYPES.get(dtype, dtype)
-    if name is None:
-        name = pytest.importorskip("ml_dtypes").bfloat16
-    return rng.integers(0, 9, shape).astype(name)
+    if dtype in DTYPES and name:
+        return np.zeros(shape, name)
+    index = np.arange(np.prod(shape), dtype=np.uint64)
+    start = np.uint64(seed * 0x9E3779B9 & 0xFFFFFFFF)
+    hashed = mixed((mixed(index ^ start) + np.uint64(seed)) & np.uint64(0xFFFFFFFF))
+    values = -1 + 2 * (hashed >> np.uint64(8)) / 2**24
+    return values.astype(name or pytest.importorskip("ml_dtypes").bfloat16).reshape(shape)
 
 
 @pytest.mark.parametrize(("op", "name"), ROWS, ids=lambda part: part)
@@ -189,7 +204,7 @@ def test_a_gallery_entry_counts_as_the_native_trace(page, op, name):
         Object.assign(pane.sizes, {json.dumps(sizes)});
         await pane.run();
         return {{call: pane.call, trace: pane.result?.trace,
-          error: document.querySelector(".pane .error")?.textContent ?? null}};
+          error: document.querySelector(".pane [role=alert]")?.textContent ?? null}};
         }})()""",
         timeout=300,
     )
@@ -197,7 +212,8 @@ def test_a_gallery_entry_counts_as_the_native_trace(page, op, name):
     call = found["call"]
     shapes = {"gemm": ("mk", "kn"), "transpose": [("rows", "cols")], "probe": ["n"]}[op]
     arrays = [
-        array(rng, call["dtype"], *(call["sizes"][side] for side in shape)) for shape in shapes
+        array(1 + at, call["dtype"], *(call["sizes"][side] for side in shape))
+        for at, shape in enumerate(shapes)
     ]
     native = smemkern.trace(op, *arrays, variant=name, **call["params"])
     same_counts(found["trace"], native)
@@ -214,7 +230,7 @@ def test_the_gallery_has_every_variant_and_mistake(page):
 def test_a_mistake_is_found_in_the_same_words(page, row):
     visit(page, f"gallery/mistake/{row.name}")
     shown = page.run(
-        """({error: document.querySelector(".pane .error")?.textContent ?? null,
+        """({error: document.querySelector(".pane [role=alert]")?.textContent ?? null,
         trace: lab.page.gallery.current.result?.trace ?? null,
         hazards: [...document.querySelectorAll(".hazards li")].map((one) => one.textContent)})"""
     )
@@ -243,7 +259,7 @@ def test_packed_ptx_is_restored_in_the_page(page):
 def opened(page, source, launch=LAUNCH, **more):
     visit(page, fragment_of({"source": source, "launch": launch, **more}))
     return page.run(
-        """({error: document.querySelector(".editor .error")?.textContent ?? null,
+        """({error: document.querySelector(".editor [role=alert]")?.textContent ?? null,
         trace: lab.page.bench.result?.trace ?? null,
         marked: [...document.querySelectorAll(".code:not([hidden]) .row.error .number")]
           .map((one) => Number(one.textContent))})"""
@@ -303,7 +319,9 @@ def test_wrong_launches_are_explained(page, field):
     values, message = WRONG_FIELDS[field]
     for value in values:
         page.run(f"lab.page.bench.form.{field}.value = {json.dumps(value)}; lab.page.bench.run()")
-        assert page.run("document.querySelector('.editor .error').textContent").startswith(message)
+        assert page.run("document.querySelector('.editor [role=alert]').textContent").startswith(
+            message
+        )
 
 
 # ---- links
@@ -345,7 +363,7 @@ def test_a_shared_kernel_shows_what_trace_counts(page, command, tmp_path, nvrtc,
     visit(page, link.split("#")[1])
     shown = page.run(
         """(async () => ({trace: lab.page.bench.result?.trace, content: lab.page.bench.content,
-        error: document.querySelector(".editor .error")?.textContent ?? null,
+        error: document.querySelector(".editor [role=alert]")?.textContent ?? null,
         again: await lab.parts.contentOf(await lab.parts.fragmentOf(lab.page.bench.content))}))()"""
     )
     assert shown["error"] is None, seed
@@ -421,7 +439,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", [*HOSTILE, "bomb"])
 def test_a_hostile_link_gets_a_message(page, name):
     visit(page, HOSTILE[name] if name in HOSTILE else f"v1={bomb()}")
-    error = page.run("document.querySelector('.editor .error').textContent")
+    error = page.run("document.querySelector('.editor [role=alert]').textContent")
     assert error.startswith("This link ")
     assert page.run("typeof hacked") == "undefined"
     assert page.run("lab.page.bench.run().then((found) => found.trace.hazards.length)") == 0
@@ -434,7 +452,7 @@ def test_texts_of_a_link_are_only_text(page):
     for source in (RACE + f"// {evil}\n</script>{evil}", f"{evil}\n"):
         opened(page, source, launch, file=f"{evil}.cu", kernel=evil)
         page.run("lab.page.bench.shareButton.click()")
-        page.until("document.querySelector('.link') ?? document.querySelector('.editor .error')")
+        page.until("document.querySelector('.link') !== null")
         assert page.run("document.querySelectorAll('img, main script').length") == 0
         assert page.run("typeof hacked") == "undefined"
 
@@ -458,7 +476,7 @@ def test_a_damaged_link_never_breaks_the_page(page, turn):
             fragment = "v1=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
         visit(page, fragment)
         told = page.run(
-            "Boolean(document.querySelector('.editor .error') ?? lab.page.bench.result)"
+            "Boolean(document.querySelector('.editor [role=alert]') ?? lab.page.bench.result)"
         )
         assert told, (seed, fragment)
 
@@ -493,6 +511,7 @@ def test_an_exercise_is_solved_by_its_solution_only(page, number):
 
 def test_progress_is_kept_or_said_not_to_be(page):
     visit(page, "exercises/2")
+    page.until("!lab.page.exercises.bench.running")
     page.run("lab.page.exercises.check()")
     kept = page.run("localStorage.getItem('smemkern-lab:exercises')")
     assert json.loads(kept)
@@ -500,6 +519,7 @@ def test_progress_is_kept_or_said_not_to_be(page):
     script = page.call("Page.addScriptToEvaluateOnNewDocument", source=forbid)["identifier"]
     try:
         visit(page, "exercises/2")
+        page.until("!lab.page.exercises.bench.running")
         page.run("lab.page.exercises.check()")
         assert "keeps nothing" in page.run("lab.page.exercises.verdict.textContent")
     finally:

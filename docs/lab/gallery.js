@@ -229,6 +229,7 @@ class VariantPane extends Pane {
     const { row } = entry;
     this.images = gallery.data.images.filter((image) => image.op === row.op && image.variant === row.name);
     this.mainFile = `${row.op}_${row.name}.cu`;
+    this.runtime = {};
     this.chosen = { dtype: this.images[0].dtype, params: { ...this.images[0].params } };
     this.sizes = Object.fromEntries(Object.entries(SIZES[row.op]).map(([name, [, , , first]]) => [name, first]));
     this.controls = h("fieldset", { class: "fields" });
@@ -264,23 +265,35 @@ class VariantPane extends Pane {
     return h("label", { class: "slider" }, h("span", {}, label), slider, out);
   }
 
-  /** Values that some image of this page has; a run-time parameter has all legal ones. */
+  /** A parameter that is compiled in, with the values of this page's images; or one of the launch. */
   #param(param) {
+    if (param.runtime) return this.#runtimeParam(param);
     const own = this.images.filter((image) => image.dtype === this.chosen.dtype);
-    const compiled = own[0] && param.name in own[0].params;
-    const values = compiled ? [...new Set(own.map((image) => image.params[param.name]))].sort((a, b) => a - b) : param.legal.slice(0, 17);
-    const now = compiled ? this.chosen.params[param.name] : (this.runtime?.[param.name] ?? param.fallback);
-    const pick = select(values, now, (event) => this.#take({ [compiled ? "param" : "runtime"]: [param.name, Number(event.target.value)] }), {
-      name: param.name,
-      title: param.doc,
-      disabled: values.length < 2,
-    });
-    return h("label", { title: param.doc }, `${param.name} `, pick, h("span", { class: "dim" }, param.doc));
+    const values = [...new Set(own.map((image) => image.params[param.name]))].sort((a, b) => a - b);
+    const take = (event) => this.#take({ param: [param.name, Number(event.target.value)] });
+    const attributes = { name: param.name, title: param.doc, disabled: values.length < 2 };
+    const pick = select(values, this.chosen.params[param.name], take, attributes);
+    return h("label", {}, `${param.name} `, pick, h("span", { class: "dim" }, ` ${param.doc}`));
+  }
+
+  #runtimeParam({ name, doc, first, last, legal, fallback }) {
+    const value = this.runtime[name] ?? fallback;
+    const take = (event) => {
+      const wanted = Number(event.target.value);
+      const right = Number.isInteger(wanted) && (legal ? legal.includes(wanted) : wanted >= first && wanted <= last);
+      event.target.toggleAttribute("aria-invalid", !right);
+      if (!right) return;
+      this.runtime[name] = wanted;
+      this.later();
+    };
+    const field = legal
+      ? select(legal, value, take, { name, title: doc })
+      : h("input", { type: "number", min: first, max: last, value, name, title: doc, class: "short", oninput: take });
+    return h("label", {}, `${name} `, field, h("span", { class: "dim" }, ` ${doc}`));
   }
 
   /** Takes the image that has the changed value and most of the others. */
-  #take({ dtype = this.chosen.dtype, param = null, runtime = null }) {
-    if (runtime) this.runtime = { ...this.runtime, [runtime[0]]: runtime[1] };
+  #take({ dtype = this.chosen.dtype, param = null }) {
     const wanted = { ...this.chosen.params, ...(param ? { [param[0]]: param[1] } : {}) };
     const fits = this.images.filter((image) => image.dtype === dtype && (!param || image.params[param[0]] === param[1]));
     const alike = (image) => Object.entries(wanted).filter(([name, value]) => image.params[name] === value).length;
