@@ -52,6 +52,7 @@ if _TYPE_CHECKING:
     from ._performance.bench import bench
     from ._performance.profile import Profile, profile
     from ._performance.roofline import roofline
+    from ._replay.replay import Replay, replay
     from ._variants.choices import choices
 
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
@@ -70,6 +71,8 @@ _FUNCTIONS = {
     "last_transfer": "_device.transfer",
     "occupancy": "_device.occupancy",
     "profile": "_performance.profile",
+    "Replay": "_replay.replay",
+    "replay": "_replay.replay",
     "roofline": "_performance.roofline",
 }
 
@@ -103,6 +106,7 @@ __all__ = [
     "NoDeviceError",
     "Param",
     "Profile",
+    "Replay",
     "Request",
     "SharedRow",
     "Surface",
@@ -131,6 +135,7 @@ __all__ = [
     "plot",
     "probe",
     "profile",
+    "replay",
     "roofline",
     "show_config",
     "trace",

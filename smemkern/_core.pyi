@@ -503,6 +503,7 @@ class _Config(TypedDict):
     driver: str
     nvrtc: str
 
+@overload
 def observe(
     what: str | Kernel,
     args: tuple[Any, ...],
@@ -515,12 +516,36 @@ def observe(
     blocks: _Array | None = None,
     progress: Callable[[int, int], object] | None = None,
     by_instruction: bool = False,
+    recording: None = None,
 ) -> tuple[Any, list[float], tuple[Any, ...] | None]:
     """Run an operation or a Kernel: (result, milliseconds of each of `repeat` more runs, raw trace
     or None). The other parameters are for traces. hazards: look for hazards. equal_writes: also
     for races between writes of equal values. only_if_clean: write a Kernel's arrays only if
     there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and
     then as progress(blocks done, blocks in total). by_instruction: count also by PTX instruction.
+    """
+
+@overload
+def observe(
+    what: str | Kernel,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    repeat: int = 0,
+    trace: bool = False,
+    hazards: bool = False,
+    equal_writes: bool = False,
+    only_if_clean: bool = False,
+    blocks: _Array | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    by_instruction: bool = False,
+    *,
+    recording: tuple[int, int, int, _Array | None, _Array | None, Sequence[tuple[str, int, int]]],
+) -> tuple[
+    Any, list[float], tuple[Any, ...] | None, bytes | None, list[tuple[int, int, int]] | None
+]:
+    """The same, recorded: also the recording, and (argument, buffer, offset) of each array of a
+    Kernel, which is not written. recording: first, steps, max_bytes, blocks (uint64) and warps
+    (uint32) to record or None for all, and (PTX name, bytes per element, columns) of arrays.
     """
 
 def plan(op: str, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> dict[str, Any]:

@@ -85,7 +85,7 @@ typedef struct smk_hazard {
     const char *variable; /* PTX name of the variable at this address; NULL: none */
     int64_t variable_at;  /* byte offset in the variable */
     uint64_t count;
-    uint64_t step;       /* of a recorded run: the one that revealed it */
+    uint64_t step; /* of a recorded run: the one that revealed it */
     char *message; /* faults: the error that an unchecked run raises; shuffles: which lane reads
                     * which. Owned; NULL for other kinds */
 } smk_hazard;

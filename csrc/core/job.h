@@ -126,8 +126,8 @@ typedef struct smk_job {
     const struct smk_job *next;
     void *const *after; /* "cuda": n_after CUstreams; the job starts after their enqueued work */
     size_t n_after;
-    smk_transfer *transfer;  /* "cuda", not asynchronous: filled in, if not NULL */
-    struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
+    smk_transfer *transfer;   /* "cuda", not asynchronous: filled in, if not NULL */
+    struct smk_trace *trace;  /* "emu": filled with counts, if not NULL */
     smk_recording *recording; /* "emu": filled with steps, if not NULL */
     /* "emu": run only these n_blocks blocks, in ascending order. Blocks are numbered x fastest, and
      * consecutively across the launches. NULL: all blocks. */

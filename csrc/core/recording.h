@@ -18,8 +18,8 @@ typedef struct smk_recording {
     /* From the caller. Steps are instructions of recorded warps, counted from 0 through all
      * launches; the window is `steps` of them from `first` on. */
     uint64_t first, steps;
-    size_t max_bytes;        /* limit of the recording; 0: SMK_RECORDING_BYTES */
-    const uint64_t *blocks;  /* to record, ascending, numbered as smk_job.blocks; NULL: all */
+    size_t max_bytes;       /* limit of the recording; 0: SMK_RECORDING_BYTES */
+    const uint64_t *blocks; /* to record, ascending, numbered as smk_job.blocks; NULL: all */
     size_t n_blocks;
     const uint32_t *warps; /* of each block, to record; NULL: all */
     size_t n_warps;

@@ -417,11 +417,10 @@ PyObject *arguments_places(const arguments *a) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < a->n_arrays; i++) {
         const struct array_argument *array = &a->arrays[i];
-        PyObject *place =
-            (size_t)array->index < a->n_read
-                ? Py_BuildValue("iIK", (int)array->index, (unsigned)array->buffer,
-                                (unsigned long long)array->at)
-                : Py_NewRef(Py_None);
+        PyObject *place = (size_t)array->index < a->n_read
+                              ? Py_BuildValue("iIK", (int)array->index, (unsigned)array->buffer,
+                                              (unsigned long long)array->at)
+                              : Py_NewRef(Py_None);
         if (place == NULL || (place != Py_None && PyList_Append(list, place))) Py_CLEAR(list);
         Py_XDECREF(place);
     }

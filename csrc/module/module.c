@@ -113,7 +113,8 @@ static PyObject *outcome_of(PyObject *result, const observation *observed,
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"what",   "args",     "kwargs",         "repeat",
                                "trace",  "hazards",  "equal_writes",   "only_if_clean",
-                               "blocks", "progress", "by_instruction", "recording", NULL};
+                               "blocks", "progress", "by_instruction", "recording",
+                               NULL};
     module_state *state = PyModule_GetState(module);
     PyObject *what, *given, *options, *progress = Py_None, *window = Py_None;
     int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0, by_instruction = 0;

@@ -200,10 +200,10 @@ typedef struct observation {
     smk_trace *trace;       /* filled by a traced run on the emulator; NULL: none */
     const uint64_t *blocks; /* as in smk_job */
     size_t n_blocks;
-    unsigned hazards;   /* of a traced run: flags as in core/job.h */
-    bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
+    unsigned hazards;         /* of a traced run: flags as in core/job.h */
+    bool only_if_clean;       /* a Kernel's arrays are written only if no hazard was found */
     smk_recording *recording; /* filled by a run on the emulator; NULL: none */
-    PyObject *places; /* of a recorded Kernel: [(argument, buffer, offset), ...]; else NULL */
+    PyObject *places;   /* of a recorded Kernel: [(argument, buffer, offset), ...]; else NULL */
     PyObject *progress; /* on the emulator: called with (blocks done, total), or NULL */
 } observation;
 

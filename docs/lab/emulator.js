@@ -34,9 +34,9 @@ const WASI_NO = 52; // ENOSYS
 function encode(parameter, value) {
   const bytes = new Uint8Array(parameter.size);
   const view = new DataView(bytes.buffer);
-  const isFloat = parameter.kind === "f" && typeof value === "number";
-  if (isFloat && parameter.size === 4) view.setFloat32(0, value, true);
-  else if (isFloat && parameter.size === 8) view.setFloat64(0, value, true);
+  const isFloat = parameter.kind === "f" && parameter.size >= 4;
+  if (isFloat && parameter.size === 4) view.setFloat32(0, Number(value), true);
+  else if (isFloat && parameter.size === 8) view.setFloat64(0, Number(value), true);
   else {
     const wide = BigInt.asUintN(8 * Math.min(parameter.size, 8), BigInt(value));
     for (let k = 0; k < Math.min(parameter.size, 8); k++)

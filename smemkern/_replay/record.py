@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._adapters import calls
-from .._compiler.demangle import demangled, shortened
+from .._compiler.demangle import demangled
 from .._compiler.shared_arrays import declared
 from .._trace import hazards
+from .._trace.again import Again, again
 from .._trace.launch import Blocks, Launch, block_numbers, launch_of
 from .._trace.rows import base_name
 from .._variants.registry import kernel_file
@@ -20,23 +21,15 @@ from .recording import joined, split
 
 STEPS = 200_000
 MAX_BYTES = 256 << 20
-_OPERANDS = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}
 
 
 class Job(NamedTuple):
-    """A call that can be run again: its arrays are copies, which no run changes."""
+    """What to run, and what of it to record."""
 
-    what: str | _core.Kernel
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    launch: Launch
-    names: tuple[str, ...]  # of the arguments in messages
-    numbers: tuple[int, ...] | None  # of the parameters' arguments; None: an operation
-    values: tuple[object, ...]
+    call: Again
     blocks: NDArray[np.uint64] | None  # to run; None: all
     recorded: NDArray[np.uint64] | None  # of these, to record; None: all
     warps: NDArray[np.uint32] | None
-    equal_writes: bool = False
 
 
 class Window(NamedTuple):
@@ -48,30 +41,6 @@ class Window(NamedTuple):
 # ---- the call ----
 
 
-def _root(array: NDArray[Any]) -> NDArray[Any]:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def copied(value: Any, roots: dict[int, Any]) -> Any:
-    """Arrays, also in structs, with memory of their own; those that share memory still do."""
-    if type(value) is tuple:
-        return tuple(copied(one, roots) for one in value)
-    if not isinstance(value, np.ndarray) or type(value) is not np.ndarray:
-        return value
-    root = _root(value)
-    if not (root.flags.c_contiguous or root.flags.f_contiguous) or root.dtype.hasobject:
-        return value.copy()
-    if id(root) not in roots:
-        roots[id(root)] = (root, root.copy(order="A"))
-    own = roots[id(root)][1].reshape(-1, order="A").view(np.uint8)
-    at = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    made = np.ndarray(value.shape, value.dtype, own, at, value.strides)
-    made.flags.writeable = value.flags.writeable
-    return made
-
-
 def _waits_for_grid(what: Any, options: dict[str, Any]) -> bool:
     """Whether all blocks of the launch have to run together."""
     kernel = isinstance(what, _core.Kernel)
@@ -81,7 +50,7 @@ def _waits_for_grid(what: Any, options: dict[str, Any]) -> bool:
 def _warp_numbers(warps: int | Sequence[int] | None) -> NDArray[np.uint32] | None:
     if warps is None:
         return None
-    given = np.atleast_1d(np.asarray(warps))
+    given = np.atleast_1d(np.asarray(warps, np.int64 if warps == [] else None))
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise TypeError(f"warps should be an int or a list of ints, not {warps!r}")
     if not given.size or given.min() < 0 or given.max() >= 32:
@@ -89,15 +58,10 @@ def _warp_numbers(warps: int | Sequence[int] | None) -> NDArray[np.uint32] | Non
     return np.unique(given).astype(np.uint32)
 
 
-def job_of(
-    what: Any,
-    args: tuple[Any, ...],
-    options: dict[str, Any],
-    blocks: Blocks | None,
-    warps: int | Sequence[int] | None,
-    equal_writes: bool,
-) -> Job:
-    """The call as a job. Raises what the call itself would raise."""
+def call_of(
+    what: Any, args: tuple[Any, ...], options: dict[str, Any], equal_writes: bool = False
+) -> Again:
+    """The call, with copies of its arrays. Raises what the call itself would raise."""
     __tracebackhide__ = True
     call = None
     if not isinstance(what, str) or calls.is_source(what):
@@ -106,24 +70,27 @@ def job_of(
     launch = launch_of(what, args, options)
     if call is not None and call.sources is not None:
         launch = launch._replace(sources=call.sources)
-    roots: dict[int, Any] = {}
-    together = _waits_for_grid(what, options)
-    chosen = block_numbers(1 if blocks is None else blocks, launch.grids)
-    if call is None:
-        named = (*_OPERANDS[what], "the result", "the workspace")
-        values: tuple[object, ...] = (None,) * len(named)
+    return again(what, args, options, launch, call, equal_writes)
+
+
+def job_of(
+    call: Again, blocks: Blocks | None = None, warps: int | Sequence[int] | None = None
+) -> Job:
+    """The job that records these blocks (None: the first one) and warps (None: all).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such block or warp.
+    """
+    __tracebackhide__ = True
+    chosen = block_numbers(1 if blocks is None else blocks, call.launch.grids)
+    together = _waits_for_grid(call.what, call.options)
     return Job(
-        what,
-        tuple(copied(one, roots) for one in args),
-        {name: copied(one, roots) for name, one in options.items()},
-        launch,
-        named if call is None else call.names,
-        None if call is None else call.numbers,
-        values if call is None else call.values,
+        call,
         None if together else chosen,
         chosen if together else None,
         _warp_numbers(warps),
-        equal_writes,
     )
 
 
@@ -142,30 +109,30 @@ def _text_of(launch: Launch, file: str) -> str | None:
     return path.read_text(encoding="utf-8") if path else None
 
 
-def _ptx_of(job: Job) -> str | None:
+def _ptx_of(call: Again) -> str | None:
     from pathlib import Path
 
-    if isinstance(job.what, _core.Kernel):
-        return job.what.ptx
-    file = Path(_core.config()["images"], f"{job.launch.image}.ptx")
+    if isinstance(call.what, _core.Kernel):
+        return call.what.ptx
+    file = Path(_core.config()["images"], f"{call.launch.image}.ptx")
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-def _describe_arrays(header: dict[str, Any], job: Job, places: Any) -> None:
+def _describe_arrays(header: dict[str, Any], call: Again, places: Any) -> None:
     """Names, types and shapes of the arguments' arrays."""
-    if job.numbers is None:
-        for name, array in zip(job.names, header["arrays"], strict=False):
+    if call.numbers is None:
+        for name, array in zip(call.names, header["arrays"], strict=False):
             array["name"] = name
-        given = [*job.args, *(None,) * len(header["arrays"])]
+        given = [*call.args, *(None,) * len(header["arrays"])]
         for array, value in zip(header["arrays"], given, strict=False):
             if isinstance(value, np.ndarray):
                 _describe_array(array, value, 0)
         return
     for argument, buffer, offset in reversed(places or ()):
         array = header["arrays"][buffer]
-        value = job.args[2 + argument] if 2 + argument < len(job.args) else None
-        number = job.numbers[argument] if argument < len(job.numbers) else -1
-        array["name"] = job.names[number] if number >= 0 else None
+        value = call.args[2 + argument] if 2 + argument < len(call.args) else None
+        number = call.numbers[argument] if argument < len(call.numbers) else -1
+        array["name"] = call.names[number] if number >= 0 else None
         array["argument"] = argument
         if isinstance(value, np.ndarray):
             _describe_array(array, value, offset)
@@ -178,54 +145,55 @@ def _describe_array(array: dict[str, Any], value: NDArray[Any], offset: int) -> 
     array["offset"] = offset
 
 
-def _describe_hazards(header: dict[str, Any], job: Job, raw: Sequence[tuple[Any, ...]]) -> None:
-    if job.numbers is not None:
-        raw = hazards.renumbered(raw, job.numbers)
+def _describe_hazards(header: dict[str, Any], call: Again, raw: Sequence[tuple[Any, ...]]) -> None:
+    if call.numbers is not None:
+        raw = hazards.renumbered(raw, call.numbers)
     for described, one in zip(header["hazards"], raw, strict=True):
-        found, benign = hazards.rows([one], job.names, job.values)
+        found, benign = hazards.rows([one], call.names, call.values)
         row = (*found, *benign)[0]
         described["message"] = row.message
         described["cure"] = row.cure
 
 
-def _complete(data: bytes, job: Job, raw: tuple[Any, ...], places: Any) -> bytes:
+def _complete(data: bytes, call: Again, raw: tuple[Any, ...], places: Any) -> bytes:
     header, sections = split(data)
-    kernel = header["kernel"] or job.launch.kernel
+    kernel = header["kernel"] or call.launch.kernel
     header["name"] = str(demangled(kernel)) if kernel.startswith("_Z") else kernel
-    header["op"] = None if job.numbers is not None else job.what
-    header["variant"] = job.launch.variant
-    header["title"] = shortened(kernel)
-    header["ptx"] = _ptx_of(job)
+    header["op"] = None if call.numbers is not None else call.what
+    header["variant"] = call.launch.variant
+    header["title"] = call.launch.title
+    header["ptx"] = _ptx_of(call)
     for file in header["files"]:
-        file["text"] = _text_of(job.launch, file["name"])
+        file["text"] = _text_of(call.launch, file["name"])
         file["name"] = base_name(file["name"])
     for variable in header["shared"]:
         name = variable["name"]
         variable["label"] = demangled(name).plain if name.startswith("_Z") else name
-    _describe_arrays(header, job, places)
-    _describe_hazards(header, job, raw[3])
+    _describe_arrays(header, call, places)
+    _describe_hazards(header, call, raw[3])
     return joined(header, sections)
 
 
 # ---- the run ----
 
 
-def record(job: Job, window: Window = Window(), progress: Any = None) -> bytes:
+def record(job: Job, window: Window, progress: Any = None) -> bytes:
     """Runs the job and returns its recording, with a complete header."""
     __tracebackhide__ = True
-    sources = [text for name, text in job.launch.sources.items() if name]
-    known = declared(_ptx_of(job) or "", sources)
+    call = job.call
+    sources = [text for name, text in call.launch.sources.items() if name]
+    known = declared(_ptx_of(call) or "", sources)
     arrays = [(name, row.element, row.columns) for name, row in known.items()]
     _result, _times, raw, data, places = _core.observe(
-        job.what,
-        job.args,
-        job.options,
+        call.what,
+        call.args,
+        call.options,
         trace=True,
         hazards=True,
-        equal_writes=job.equal_writes,
+        equal_writes=call.equal_writes,
         blocks=job.blocks,
         progress=progress,
         recording=(*window, job.recorded, job.warps, arrays),
     )
     assert raw is not None and data is not None
-    return _complete(data, job, raw, places)
+    return _complete(data, call, raw, places)

@@ -19,7 +19,11 @@ NONE = 0xFFFFFFFF
 LANES = 32
 UNINITIALIZED = 0x7FF77FF7  # a word of shared memory that nobody has written
 
-_SECTION_TYPES = {"u8": np.dtype("u1"), "u16": np.dtype("<u2"), "u32": np.dtype("<u4")}
+_SECTION_TYPES: dict[str, np.dtype[Any]] = {
+    "u8": np.dtype("u1"),
+    "u16": np.dtype("<u2"),
+    "u32": np.dtype("<u4"),
+}
 _TYPES = {
     **{f"{kind}{bits}": f"<{kind}{bits // 8}" for kind in "u" for bits in (16, 32, 64)},
     **{f"s{bits}": f"<i{bits // 8}" for bits in (16, 32, 64)},

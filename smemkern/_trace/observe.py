@@ -14,15 +14,21 @@ from .._render.document import Node, Paragraph, Table, as_text, text
 from .._render.progress import Meter, Progress
 from . import hazards as found_hazards
 from . import watch
+from .again import Again, again, bytes_of
 from .hazards import Hazards
 from .launch import Blocks, Launch, block_numbers, launch_of
 from .rows import GlobalRow, SharedRow, rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
 
     from .._device.occupancy import Occupancy
     from .machine_code import MachineCode
+
+
+_MAX_KEPT = 64 << 20  # bytes of arguments that a trace keeps for its replay
 
 
 class Trace:
@@ -72,7 +78,9 @@ class Trace:
         hazards: tuple[Hazards, Hazards],
         launch: Launch,
         machine_code: MachineCode | None = None,
+        call: Again | None = None,
     ) -> None:
+        self._call = call
         sites, opcodes, totals = raw[:3]
         self.hazards, self.benign = hazards
         self.checked, self.incomplete = raw[4:6]
@@ -190,6 +198,38 @@ class Trace:
         columns = "space file line op width requests cost ideal worst bytes callers".split()
         return pd.DataFrame(table, columns=columns)
 
+    def replay(
+        self,
+        blocks: Blocks | None = None,
+        warps: int | Sequence[int] | None = None,
+        first: int = 0,
+        steps: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Any:
+        """Step to and fro through the same call: it runs again, on its arguments as they were.
+
+        The parameters and the result, a Replay, are those of smemkern.replay.
+
+        Raises
+        ------
+        ValueError
+            If a trace's arguments were too large to keep a copy (64 MiB).
+        """
+        __tracebackhide__ = True
+        from .._replay import record, replay
+
+        if self._call is None:
+            raise ValueError(
+                "the arguments of this trace are larger than the 64 MiB that a trace keeps, or it "
+                "was made by a watch: call smemkern.replay(kernel, ...) in place of trace.replay()"
+            )
+        window = replay.window_of(
+            first,
+            record.STEPS if steps is None else steps,
+            record.MAX_BYTES if max_bytes is None else max_bytes,
+        )
+        return replay.started(record.job_of(self._call, blocks, warps), window)
+
     def plot(self) -> Any:
         """Plots the wavefronts and the ideal of each line, and the banks of the worst request.
 
@@ -282,6 +322,9 @@ def _traced(
     launch = launch_of(what, args, kw)
     if call is not None and call.sources is not None:
         launch = launch._replace(sources=call.sources)
+    kept = None
+    if bytes_of(args, kw) <= _MAX_KEPT:
+        kept = again(what, args, kw, launch, call, equal_writes)
     with Meter("trace", "blocks") as meter:
         result, _times, raw = _core.observe(
             what,
@@ -310,7 +353,7 @@ def _traced(
         found = found_hazards.rows(
             found_hazards.renumbered(raw[3], call.numbers), call.names, call.values
         )
-    made = Trace(result, raw, found, launch, machine)
+    made = Trace(result, raw, found, launch, machine, kept)
     watch.seen(made)
     return made
 

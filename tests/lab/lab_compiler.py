@@ -71,8 +71,8 @@ def shared_rows(trace):
 
 
 def hazards(trace):
-    """Kinds and lines; two accesses may be found in either order."""
-    return {(h.kind, h.line, getattr(h, "other_line", None)) for h in trace.hazards}
+    """The pairs of lines; which access came first depends on how many instructions are between."""
+    return {tuple(sorted((h.line, getattr(h, "other_line", None) or 0))) for h in trace.hazards}
 
 
 def as_tuple(size):

@@ -126,7 +126,7 @@ static request_cost cost_of(counts *c, const emu_request *r, pattern **at) {
         if (!evenly_spaced) return cached_cost(c, r, at);
         const uint64_t first = r->address[0], last = r->address[LANES - 1] + r->width - 1;
         return (request_cost){(uint32_t)(last / 32 - first / 32) + 1,
-                      r->step ? (LANES * r->width + 31) / 32 : 1, 0, 0};
+                              r->step ? (LANES * r->width + 31) / 32 : 1, 0, 0};
     }
     const uint32_t machine = r->machine->width;
     if (!evenly_spaced || (machine && r->step) || r->operation == EMU_ATOMIC ||
@@ -198,8 +198,7 @@ static void on_request(void *state, const emu_request *r) {
         record_remote(c, t, r);
         return;
     }
-    const request_cost now =
-        remote || r->filled ? request_cost_of(r) : cost_of(c, r, &at->last);
+    const request_cost now = remote || r->filled ? request_cost_of(r) : cost_of(c, r, &at->last);
     t->requests++;
     t->wavefronts += now.actual;
     t->ideal += now.ideal;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/stable_sort.h"
 #include "counts_table.h"
 #include "flops.h"
 #include "../ptx/ptx.h"
@@ -182,8 +183,8 @@ smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
             out->flops += opcode.flops;
         }
     out->barriers = c->barriers;
-    qsort(found, n, sizeof *found, compare_sites);
-    qsort(out->opcodes, out->n_opcodes, sizeof *out->opcodes, compare_opcodes);
+    stable_sort(found, n, sizeof *found, compare_sites);
+    stable_sort(out->opcodes, out->n_opcodes, sizeof *out->opcodes, compare_opcodes);
     out->n_sites = fold_sites(found, n, out->sites);
     out->n_opcodes = fold_opcodes(out->opcodes, out->n_opcodes);
     free(found);

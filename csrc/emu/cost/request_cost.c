@@ -11,28 +11,6 @@
 #include "ptxas_vectorize.h"
 #include "remote.h"
 
-/* Sectors of surfaces depend on the layout of CUDA arrays, which is not modelled. */
-bool request_is_of_surface(const ptx_instruction *p) {
-    return p->op == PTX_OP_suld || p->op == PTX_OP_sust || p->op == PTX_OP_sured;
-}
-
-/* A lane of st.async or red.async; the warp's EMU_STORE_ASYNC is counted. */
-static bool is_lane_of_store_async(const emu_request *r) {
-    return r->operation == EMU_BULK_WRITE && (r->ptx->op == PTX_OP_st || r->ptx->op == PTX_OP_red);
-}
-
-bool request_is_counted(const emu_request *r) {
-    if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return false;
-    return !request_is_of_surface(r->ptx) && !is_lane_of_store_async(r);
-}
-
-bool request_is_remote(const emu_request *r) {
-    const emu_operation o = r->operation;
-    if (r->space != PTX_SHARED) return false;
-    return o == EMU_STORE_ASYNC ||
-           (r->owner != r->member && (o == EMU_LOAD || o == EMU_STORE || o == EMU_ATOMIC));
-}
-
 static bool has(const ptx_instruction *p, const char *modifier) {
     for (uint32_t k = 0; k < p->n_modifiers; k++)
         if (strcmp(p->modifiers[k], modifier) == 0) return true;
@@ -102,7 +80,7 @@ static request_cost cost_of_store_async(const emu_request *r) {
     for (uint32_t l = 0; l < LANES; l++)
         consecutive[l] = l * r->width;
     request_cost c = {.actual = banks_serial_wavefronts(r->address, r->active, r->width),
-              .ideal = banks_serial_wavefronts(consecutive, r->active, r->width)};
+                      .ideal = banks_serial_wavefronts(consecutive, r->active, r->width)};
     if (c.ideal > c.actual) c.ideal = c.actual;
     c.machine = c.actual, c.machine_ideal = c.ideal;
     return c;

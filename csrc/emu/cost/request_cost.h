@@ -11,14 +11,28 @@ typedef struct request_cost {
     uint32_t machine, machine_ideal;
 } request_cost;
 
-/* Whether the request has a cost: of surfaces it depends on the layout of CUDA arrays, which is not
- * modelled, and a lane of st.async is part of the warp's EMU_STORE_ASYNC. */
-bool request_is_counted(const emu_request *r);
-bool request_is_of_surface(const ptx_instruction *p);
+/* Sectors of surfaces depend on the layout of CUDA arrays, which is not modelled. */
+static inline bool request_is_of_surface(const ptx_instruction *p) {
+    return p->op == PTX_OP_suld || p->op == PTX_OP_sust || p->op == PTX_OP_sured;
+}
+
+/* Whether the request has a cost. A lane of st.async or red.async is part of the warp's
+ * EMU_STORE_ASYNC. */
+static inline bool request_is_counted(const emu_request *r) {
+    if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return false;
+    const bool lane =
+        r->operation == EMU_BULK_WRITE && (r->ptx->op == PTX_OP_st || r->ptx->op == PTX_OP_red);
+    return !lane && !request_is_of_surface(r->ptx);
+}
 
 /* Goes to the shared memory of a block through the network of the cluster. st.async and red.async
  * do so even to their own block. */
-bool request_is_remote(const emu_request *r);
+static inline bool request_is_remote(const emu_request *r) {
+    const emu_operation o = r->operation;
+    if (r->space != PTX_SHARED) return false;
+    return o == EMU_STORE_ASYNC ||
+           (r->owner != r->member && (o == EMU_LOAD || o == EMU_STORE || o == EMU_ATOMIC));
+}
 
 /* Of any counted request but a remote load, store or atomic. */
 request_cost request_cost_of(const emu_request *r);

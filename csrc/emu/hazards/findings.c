@@ -1,4 +1,5 @@
 /* Findings; see findings.h. */
+#include "../base/stable_sort.h"
 #include "findings.h"
 
 #include <stdlib.h>
@@ -185,7 +186,7 @@ size_t findings_report(const findings *all, const finding_context *context, smk_
                               .message = f->message ? strdup(f->message) : NULL};
         describe_location(f, context, &out[k]);
     }
-    qsort(out, all->n, sizeof *out, compare);
+    stable_sort(out, all->n, sizeof *out, compare);
     size_t kept = 0;
     for (size_t k = 0; k < all->n; k++)
         if (kept && !compare_lines(&out[kept - 1], &out[k])) {

@@ -6,6 +6,7 @@
  * are untrusted: each conversion is parsed, and a new one is built for the host's printf with the
  * type that was read.
  */
+#include "../base/stable_sort.h"
 #include "print.h"
 
 #include <stdio.h>
@@ -220,7 +221,7 @@ static int compare_chunks(const void *left, const void *right) {
 }
 
 void print_end_launch(print_log *log, smk_text *out) {
-    if (log->n) qsort(log->chunks, log->n, sizeof *log->chunks, compare_chunks);
+    if (log->n) stable_sort(log->chunks, log->n, sizeof *log->chunks, compare_chunks);
     char *larger = out && log->bytes ? realloc(out->bytes, out->size + log->bytes) : NULL;
     if (larger) out->bytes = larger;
     if (out) out->lost += larger ? log->lost : log->lost + log->bytes;

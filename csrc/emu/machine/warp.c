@@ -40,9 +40,10 @@ static const insn *run_slice(warp *w, const insn *i) {
     return i;
 }
 
-static const insn *run_slice_observed(warp *w, const insn *i) {
+/* Inlined twice, so that runs without a recorder have no more to do. */
+static inline __attribute__((always_inline)) const insn *
+run_slice_with(warp *w, const insn *i, const emu_observer *observer, bool steps) {
     const uint64_t end = w->clock + w->block->launch->slice;
-    const emu_observer *observer = w->block->launch->observer;
     const _Atomic bool *stop = &w->block->launch->stop; /* observers are slow, so check it often */
     const program *at = NULL;
     emu_executed *executed = NULL;
@@ -51,16 +52,23 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
         if (p != at && observer->executed)
             executed = observer->executed(w->block->observer_state, p->function);
         at = p;
-        const uint32_t lanes = i->exec == exec_guarded ? guard_lanes(w, i) : w->active;
-        if (i->ptx && executed) {
-            executed[i->index].warps++;
-            executed[i->index].lanes += count_lanes(lanes);
+        emu_step step = {w, i, w->split->frame, w->active, w->active};
+        if (i->ptx && (executed || steps)) {
+            const uint32_t lanes = i->exec == exec_guarded ? guard_lanes(w, i) : w->active;
+            if (executed) executed[i->index].warps++;
+            if (executed) executed[i->index].lanes += count_lanes(lanes);
+            step.executed = lanes;
         }
-        const emu_step step = {w, i, w->split->frame, w->active, lanes};
         i = i->exec(w, i);
-        if (observer->step) observer->step(w->block->observer_state, &step);
+        if (steps) observer->step(w->block->observer_state, &step);
     } while (i && ++w->clock < end && !atomic_load_explicit(stop, memory_order_relaxed));
     return i;
+}
+
+static const insn *run_slice_observed(warp *w, const insn *i) {
+    const emu_observer *observer = w->block->launch->observer;
+    return observer->step ? run_slice_with(w, i, observer, true)
+                          : run_slice_with(w, i, observer, false);
 }
 
 /* The innermost loop around instruction `index`: the shortest branch back over it. NULL: none. */
@@ -140,8 +148,8 @@ void warp_run(warp *w) {
     i = observed ? run_slice_observed(w, i) : run_slice(w, i);
     if (observed && l->observer->exhausted && l->observer->exhausted(w->block->observer_state))
         launch_fail(l, SMK_MEMORY,
-                    "out of memory: the hazard detector's record of this kernel's accesses; trace "
-                    "fewer blocks (blocks=...), or without hazards (hazards=False)");
+                    "out of memory: the hazard detector's record of this kernel's accesses, or the "
+                    "recording; trace fewer blocks (blocks=...), or without hazards (hazards=False)");
     w->block->time += w->clock - before;
     w->slice_start = w->clock;
     if (l->max_instructions) count_instructions(w, f, first, w->clock - before);

@@ -338,10 +338,11 @@ void accesses_end_block(recorder *r, uint32_t member) {
 
 enum { MAX_ARRAY_SNAPSHOT = 256 << 10, MAX_SNAPSHOT_PART = 8 };
 
-/* Appends a memory's words, unless they are too many. Returns its writers' columns' start. */
+/* Appends a memory's words; others than shared ones only if they are not too many. */
 static uint32_t *snapshot(recorder *r, recorded_memory *m, size_t words) {
     const size_t at = COUNT(r, memory_words);
-    if (at + words > r->out->max_bytes / MAX_SNAPSHOT_PART / WORD) return NULL;
+    const bool many = at + words > r->out->max_bytes / MAX_SNAPSHOT_PART / WORD;
+    if (many && m->kind != MEMORY_SHARED) return NULL;
     void *warp = column_extend(&r->columns, COLUMN_memory_warp, words);
     void *instruction = column_extend(&r->columns, COLUMN_memory_instruction, words);
     void *lane = column_extend(&r->columns, COLUMN_memory_lane, words);

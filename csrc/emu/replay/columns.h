@@ -57,7 +57,7 @@ typedef enum column_name {
 #define X(name, bytes) COLUMN_##name,
     COLUMN_MAP(X)
 #undef X
-    N_COLUMNS
+        N_COLUMNS
 } column_name;
 
 typedef struct column {

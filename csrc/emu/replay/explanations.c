@@ -11,8 +11,8 @@ enum { MAX_EXPLANATIONS = 1000, MAX_LAYOUT_REQUESTS = 64 };
 /* ---- variables in shared memory ---- */
 
 static void read_addresses(const columns *c, uint32_t access, uint64_t address[LANES]) {
-    const uint32_t *w = (const uint32_t *)c->column[COLUMN_words].bytes +
-                        column_value(c, COLUMN_access_at, access);
+    const uint32_t *w =
+        (const uint32_t *)c->column[COLUMN_words].bytes + column_value(c, COLUMN_access_at, access);
     const bool raw = column_value(c, COLUMN_access_kind, access) == VECTOR_RAW;
     for (uint32_t l = 0; l < LANES; l++)
         address[l] = raw ? w[l] : w[0] + l * w[1];
@@ -127,8 +127,8 @@ static explain_array array_of(const recorded_variable *v) {
                            .cols = v->columns};
 }
 
-static explain_request request_of(const recorder *r, uint32_t access,
-                                  const uint64_t address[LANES], const explain_array *array) {
+static explain_request request_of(const recorder *r, uint32_t access, const uint64_t address[LANES],
+                                  const explain_array *array) {
     const columns *c = &r->columns;
     return (explain_request){.operation =
                                  (emu_operation)column_value(c, COLUMN_access_operation, access),

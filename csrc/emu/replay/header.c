@@ -317,6 +317,7 @@ static void write_hazards(const recorder *r, json *j, const smk_trace *trace) {
         json_number(j, "width", h->width);
         json_index(j, "array", (uint32_t)h->buffer);
         json_number(j, "count", (int64_t)h->count);
+        json_number(j, "found_at", (int64_t)h->step);
         json_text(j, "variable", h->variable);
         json_open(j, "parties", '[');
         write_party(r, j, &h->party, steps[0]);
@@ -346,6 +347,7 @@ static void write_window(const recorder *r, json *j) {
     const bool ended = r->out->first + n >= r->step;
     json_text(j, "truncated", ended ? NULL : r->truncated);
     json_number(j, "limit", (int64_t)r->out->max_bytes);
+    json_number(j, "omitted_blocks", (int64_t)r->n_omitted);
     json_number(j, "slice", RECORDED_SLICE);
     json_text(j, "kernel", r->launches.n ? r->launches.items[0].entry : NULL);
 }

@@ -95,7 +95,12 @@ typedef struct recorded_warp {
     bool recorded;
 } recorded_warp;
 
-typedef enum memory_kind { MEMORY_SHARED, MEMORY_LOCAL, MEMORY_ARRAY, MEMORY_VARIABLES } memory_kind;
+typedef enum memory_kind {
+    MEMORY_SHARED,
+    MEMORY_LOCAL,
+    MEMORY_ARRAY,
+    MEMORY_VARIABLES
+} memory_kind;
 
 typedef struct recorded_memory {
     memory_kind kind;
@@ -166,6 +171,7 @@ struct recorder {
     const char *truncated;
     bool out_of_memory;
     size_t live_bytes, header_bytes;
+    uint64_t n_omitted; /* blocks for whose shared memory the limit has no room */
     LIST(live_block) members;
     LIST(recorded_function) functions;
     uint32_t n_instructions, n_registers;

@@ -38,12 +38,11 @@ static void note_instruction(const ptx_function *f, const ptx_instruction *p, ui
     for (uint32_t k = 0; k < p->n_modifiers; k++)
         if ((named[n] = modifier_type(p->modifiers[k])) != PTX_NO_TYPE) n++;
     const bool converts = p->op == PTX_OP_cvt && n == 2;
-    for (uint32_t k = 0; n && k < p->n_operands; k++) {
+    for (uint32_t k = 0; n && k < p->n_operands; k++)
         if (ptx_operand_is_destination(p, k))
             note(f, &p->operands[k], named[0], types);
         else if (n == 1 || converts)
             note(f, &p->operands[k], named[n - 1], types);
-    }
 }
 
 void register_types(const ptx_function *f, uint8_t *types) {

@@ -213,12 +213,14 @@ bool live_block_begin(recorder *r, live_block *b, const uint32_t index[3]) {
     memcpy(b->index, index, sizeof b->index);
     for (uint32_t k = 0; k < MAX_WARPS; k++)
         b->warps[k] = (live_warp){.id = NONE, .local = NONE, .recorded = is_recorded_warp(r, k)};
-    b->recorded = r->phase != AFTER_WINDOW && is_chosen(r, number_of(r, index)) &&
-                  r->live_bytes + bytes <= r->out->max_bytes / 4;
+    const bool chosen = is_chosen(r, number_of(r, index)), ended = r->phase == AFTER_WINDOW;
+    const bool fits = r->live_bytes + bytes <= r->out->max_bytes / 4;
+    b->recorded = chosen && fits; /* also after the window: steps have the same numbers always */
+    r->n_omitted += chosen && !b->recorded;
     if (!b->recorded) return true;
     b->bytes = bytes;
     r->live_bytes += bytes;
-    return make_shadow(r, b);
+    return ended || make_shadow(r, b);
 }
 
 void live_block_end(recorder *r, live_block *b) {

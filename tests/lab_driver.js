@@ -1,0 +1,98 @@
+/**
+ * Repeats the cases of lab_cases.py with the WebAssembly module, and says what differs.
+ * Used by test_lab_exactness.py, in a browser's page and under node.
+ */
+
+/** The first difference of two JSON values, as a text; null: none. Only what is expected counts. */
+function firstDifference(got, expected, at = "") {
+  if (expected === null || typeof expected !== "object")
+    return got === expected ? null : `${at}: ${JSON.stringify(got)}, expected ${JSON.stringify(expected)}`;
+  if (got === null || typeof got !== "object") return `${at}: ${JSON.stringify(got)}`;
+  if (Array.isArray(expected) && got.length !== expected.length)
+    return `${at}: ${got.length} items, expected ${expected.length}`;
+  for (const key of Object.keys(expected)) {
+    const found = firstDifference(got[key], expected[key], `${at}.${key}`);
+    if (found) return found;
+  }
+  return null;
+}
+
+function fromBase64(text) {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+function bytesDiffer(got, expected, at) {
+  if (got.length !== expected.length) return `${at}: ${got.length} bytes, expected ${expected.length}`;
+  const k = got.findIndex((byte, index) => byte !== expected[index]);
+  return k < 0 ? null : `${at}: byte ${k} is ${got[k]}, expected ${expected[k]}`;
+}
+
+function argument(given) {
+  if ("int" in given) return { value: BigInt(given.int) };
+  if ("float" in given) return { value: Number(given.float) };
+  if ("bytes" in given) return { bytes: fromBase64(given.bytes) };
+  return given;
+}
+
+/** The job of a step, and its buffers. */
+function prepare(emulator, { plan, image, launch, buffers }) {
+  if (plan) {
+    const found = emulator.image(plan);
+    if (found !== image) throw new Error(`image ${found}, expected ${image}`);
+    emulator.plan(plan);
+  } else {
+    emulator.dropBuffers();
+    for (const { access, data } of buffers) emulator.buffer(fromBase64(data).length, access);
+  }
+  buffers.forEach(({ data }, k) => emulator.bytes(k).set(fromBase64(data)));
+  if (launch) emulator.launch({ ...launch, args: launch.args.map(argument) });
+}
+
+function compare(emulator, step, result) {
+  const incomplete = step.trace.incomplete; // the contents are then unspecified
+  for (let k = 0; k < step.after.length && !incomplete; k++) {
+    const found = bytesDiffer(emulator.bytes(k), fromBase64(step.after[k]), `buffer ${k}`);
+    if (found) return found;
+  }
+  return result.trace ? firstDifference(result.trace, step.trace, "trace") : null;
+}
+
+function runSteps(emulator, steps, options) {
+  let loaded = null;
+  for (const [k, step] of steps.entries()) {
+    if (step.ptx !== loaded) emulator.load(step.ptx);
+    loaded = step.ptx;
+    prepare(emulator, step);
+    const found = compare(emulator, step, emulator.run(options));
+    if (found) return `step ${k}: ${found}`;
+  }
+  return null;
+}
+
+/** Repeats a case plainly, unless it faults, and traced. Returns what differs, or null. */
+function runCase(emulator, { steps }) {
+  const faults = steps.some(({ trace }) => trace.incomplete);
+  const traced = { trace: true, hazards: true, byInstruction: true };
+  try {
+    const plain = faults ? null : runSteps(emulator, steps, {});
+    if (plain) return `without a trace, ${plain}`;
+    return runSteps(emulator, steps, traced);
+  } catch (error) {
+    return `${error.name}: ${error.message}`;
+  }
+}
+
+/** {names of cases: what differs}, and how long they took. */
+function runCases(Emulator, module, cases) {
+  const differences = {};
+  const begin = performance.now();
+  let emulator = new Emulator(module);
+  for (const one of cases) {
+    const found = runCase(emulator, one);
+    if (found) {
+      differences[one.name] = found;
+      emulator = new Emulator(module); // a trap leaves it unusable
+    }
+  }
+  return { differences, seconds: (performance.now() - begin) / 1000, count: cases.length };
+}
