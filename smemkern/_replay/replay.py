@@ -16,6 +16,7 @@ from .record import MAX_BYTES, STEPS, Job, Window, call_of, job_of, record
 from .recording import LANES, NONE, Recording, Writer
 
 _WAITS_AT_BARRIER = "barrier"
+LARGEST_CELL = 8_000_000  # characters of a page in a notebook
 _LANE = np.dtype(
     [
         ("active", bool),
@@ -684,7 +685,14 @@ class Replay:
         return made
 
     def _repr_html_(self) -> str:
-        return self._page()
+        from .._web import frame
+
+        document = self._page()
+        if len(document) > LARGEST_CELL:
+            size = f"{len(document) / 1e6:.0f} MB"
+            return f'<p>A page of {size}, too large for a cell: save("replay.html") writes it.</p>'
+        made: str = frame(document)
+        return made
 
     def _nodes(self) -> list[Node]:
         where = f"{self.header['title']}: step {self._step} of {self.total}"

@@ -1,4 +1,4 @@
-"""The page of a recording: a self-contained document that steps to and fro in it, without a network.
+"""The page of a recording: one document that steps to and fro in it, without a network.
 
 The scripts are ES modules, one file per subject. `script` joins them to one text; docs/lab.html is
 made of the same files.
@@ -34,7 +34,8 @@ inflate(held.textContent)
     if (settings.has("wavefront")) window.replay.setWave(Number(settings.get("wavefront")) - 1);
   })
   .catch((error) => {
-    document.getElementById("view").textContent = `This recording cannot be shown: ${error.message}`;
+    const text = `This recording cannot be shown: ${error.message}`;
+    document.getElementById("view").textContent = text;
   });
 """
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
