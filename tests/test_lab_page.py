@@ -261,7 +261,7 @@ def opened(page, source, launch=LAUNCH, **more):
     return page.run(
         """({error: document.querySelector(".editor [role=alert]")?.textContent ?? null,
         trace: lab.page.bench.result?.trace ?? null,
-        marked: [...document.querySelectorAll(".code:not([hidden]) .row.error .number")]
+        marked: [...document.querySelectorAll(".code:not([hidden]) .row.mark-error .number")]
           .map((one) => Number(one.textContent))})"""
     )
 
@@ -271,7 +271,7 @@ def test_a_race_is_shown_at_its_line(page):
     assert shown["error"] is None
     [hazard] = [one for one in shown["trace"]["hazards"] if not one["benign"]]
     assert (hazard["kind"], hazard["line"], hazard["other"]["line"]) == ("RAW", 5, 4)
-    assert page.run("document.querySelector('.row.hazard .number').textContent") == "5"
+    assert page.run("document.querySelector('.row.mark-hazard .number').textContent") == "5"
 
 
 @pytest.mark.parametrize("line", range(1, 7))
@@ -301,7 +301,7 @@ def test_an_endless_kernel_can_be_stopped(page):
     page.until("lab.page.bench.status.textContent === 'Stopped.'")
     page.run("lab.page.bench.form.limit.value = 1000")
     page.run("lab.page.bench.run()")
-    assert "instructions" in page.run("lab.page.bench.results.textContent")
+    assert "instructions" in page.run("lab.page.bench.alert.textContent")
     page.run(f"lab.page.bench.show({json.dumps({'source': RACE, 'launch': LAUNCH})})")
     assert page.run("lab.page.bench.run().then((found) => found.trace.hazards.length)") == 1
 

@@ -131,7 +131,7 @@ export class CodeView {
       : this.columns.map(([name]) => h("span", { class: `cell ${name}` }));
     return h(
       "div",
-      { class: `row ${mark ?? ""} ${found ? "has" : ""}` },
+      { class: `row ${mark ? `mark-${mark}` : ""} ${found ? "has" : ""}` },
       this.lines.size ? cells : [],
       h("span", { class: "sign" }, sign),
       h("span", { class: "number" }, line),

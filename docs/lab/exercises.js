@@ -76,6 +76,7 @@ export class Exercises {
   constructor({ engine, list }) {
     Object.assign(this, { engine, list });
     this.done = remembered("exercises", {});
+    this.summary = h("summary", {});
     this.path = h("ol", { class: "path" });
     this.pane = h("div", { class: "exercise" });
     this.element = h(
@@ -83,13 +84,15 @@ export class Exercises {
       { class: "exercises" },
       h("h2", {}, "Exercises"),
       h("p", {}, `${list.length} small tasks, from reading counts to curing races. The emulator checks values, counts and hazards. Progress stays in this browser.`),
-      this.path,
+      h("details", { open: innerWidth > 700 }, this.summary, this.path),
       this.pane,
     );
     this.#drawPath();
   }
 
   #drawPath() {
+    const solved = this.list.filter((exercise) => this.done[exercise.name]?.solved).length;
+    this.summary.textContent = `All exercises: ${solved} of ${this.list.length} solved`;
     this.path.replaceChildren(
       ...this.list.map((exercise, index) => {
         const solved = this.done[exercise.name]?.solved;

@@ -1,7 +1,7 @@
 // The gallery: every shipped kernel and the deliberate mistakes, each with its shape and parameters.
 import { button, h, many, select } from "./dom.js";
 import { CodeView } from "./code.js";
-import { byLine } from "./counts.js";
+import { byLine, sum } from "./counts.js";
 import { hazardList, summary, tables } from "./results.js";
 import { Stopped } from "./engine.js";
 import { showReplay } from "./replaying.js";
@@ -17,6 +17,7 @@ const SIZES = {
 };
 const SEED = 1;
 
+const baseName = (file) => file.split("/").pop();
 const plainName = (name) => name.replaceAll("_", " ");
 
 const setText = (set) => Object.entries(set).map(([name, value]) => `${name} ${value}`).join(", ");
@@ -180,7 +181,7 @@ class Pane {
       .join("; ");
     this.status.textContent = `${launched}.`;
     this.lines = byLine(trace);
-    this.#listFiles(trace);
+    this.#listFiles();
     this.results.replaceChildren(
       summary(trace),
       hazardList(trace, (hazard) => this.#showHazard(hazard), (hazard) => this.showReplay(hazard)),
@@ -190,10 +191,21 @@ class Pane {
 
   #listFiles() {
     const own = this.mainFile;
-    const names = [...new Set([own, ...[...this.lines.keys()].map((name) => name.split("/").pop())])].filter((name) => this.textOf(name) !== undefined);
-    const kept = names.includes(this.files.value) ? this.files.value : own;
+    const names = [...new Set([own, ...[...this.lines.keys()].map(baseName)])].filter((name) => this.textOf(name) !== undefined);
+    const kept = names.includes(this.files.value) ? this.files.value : this.#busiest(names);
     this.files.replaceChildren(...names.map((name) => h("option", { selected: name === kept }, name)));
     this.#showFile(kept);
+  }
+
+  /** The main file, unless all that it does is call code of headers: then that which does most. */
+  #busiest(names) {
+    const costs = new Map(names.map((name) => [name, 0]));
+    for (const [file, lines] of this.lines)
+      for (const { inlined, shared, global } of lines.values())
+        if (!inlined && costs.has(baseName(file)))
+          costs.set(baseName(file), costs.get(baseName(file)) + sum([...shared, ...global], "wavefronts"));
+    const most = [...costs].reduce((a, b) => (b[1] > a[1] ? b : a));
+    return costs.get(this.mainFile) ? this.mainFile : most[0];
   }
 
   textOf(name) {
@@ -202,14 +214,14 @@ class Pane {
 
   #showFile(name) {
     this.code.show(this.textOf(name) ?? "");
-    const found = [...this.lines].find(([file]) => file.split("/").pop() === name);
+    const found = [...this.lines].find(([file]) => baseName(file) === name);
     this.code.showCounts(found?.[1]);
     const first = found && Math.min(...found[1].keys());
     if (first) this.code.reveal(first);
   }
 
   #showHazard(hazard) {
-    const name = String(hazard.file).split("/").pop();
+    const name = baseName(String(hazard.file));
     if (this.textOf(name) === undefined) return;
     this.files.value = name;
     this.#showFile(name);

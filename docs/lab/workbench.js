@@ -31,6 +31,7 @@ export class Workbench {
     this.ptx = new CodeView({ label: "PTX", rows, onchange: (text) => this.#edited("ptx", text) });
     this.form = new LaunchForm();
     this.status = h("p", { class: "status", role: "status" });
+    this.alert = h("div", {});
     this.results = h("div", { class: "results" });
     this.replay = h("div", { class: "replay" });
     this.kernel = h("select", { "aria-label": "kernel" });
@@ -42,6 +43,7 @@ export class Workbench {
       this.#tabs(),
       h("div", { class: "bar" }, this.runButton, this.stopButton, this.kernelLabel, this.replayButton, this.shareButton),
       this.status,
+      this.alert,
       launch ? this.#launch() : null,
       this.results,
       this.replay,
@@ -57,6 +59,8 @@ export class Workbench {
 
   #launch() {
     const open = innerWidth > 700;
+    const take = () => this.form.fill({ ...this.form.read(), arguments: argumentsOf(this.source.text) });
+    this.form.element.append(button("Take the arguments from the source", take, { class: "small" }));
     return h("details", { class: "launching", open }, h("summary", {}, "Launch and arguments"), this.form.element);
   }
 
@@ -111,6 +115,7 @@ export class Workbench {
   clear() {
     this.result = null;
     this.status.textContent = "";
+    this.alert.replaceChildren();
     this.results.replaceChildren();
     this.replay.replaceChildren();
     this.replayButton.disabled = true;
@@ -147,9 +152,13 @@ export class Workbench {
     return chosen;
   }
 
-  /** Compiles and runs; returns the result or null. */
-  async run() {
-    if (this.running) return null;
+  /** Compiles and runs, after the run before; returns the result or null. */
+  run() {
+    this.last = (this.last ?? Promise.resolve()).then(() => this.#run());
+    return this.last;
+  }
+
+  async #run() {
     this.clear();
     this.#busy(true);
     try {
@@ -232,7 +241,7 @@ export class Workbench {
     }
     this.status.textContent = "";
     const place = errorPlace(error.message);
-    this.results.replaceChildren(h("div", { class: "error", role: "alert" }, error.message));
+    this.alert.replaceChildren(h("div", { class: "error", role: "alert" }, error.message));
     if (place) {
       this.#select(place.what);
       this[place.what].mark(place.line, "error");
@@ -259,7 +268,7 @@ export class Workbench {
   async #share() {
     try {
       const link = await linkOf(this.content);
-      this.results.prepend(shareBox(link));
+      this.alert.replaceChildren(shareBox(link));
     } catch (error) {
       this.#failed(error);
     }
