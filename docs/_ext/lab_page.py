@@ -1,7 +1,7 @@
 """Makes docs/lab.html, the laboratory page, before Sphinx reads the pages.
 
-Its WebAssembly module needs the package ziglang (the dependency group `lab`). Without it the site has
-no laboratory page, and says so.
+Its WebAssembly module needs the package ziglang (the dependency group `lab`). Without it the site
+has no laboratory page.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ VERSION = "v1"
 MOST_LINK = 1_000_000  # characters; browsers cut longer addresses
 MOST_FILE = 16 << 20  # bytes of a document, as docs/lab/share.js reads them
 MOST_EXACT = 1 << 53  # integers that a JSON number holds
-PAGE = Path(__file__).resolve().parents[1] / "_web" / "lab.html"
+_PACKAGE = Path(__file__).resolve().parents[1]
+PAGES = (_PACKAGE / "_web" / "lab.html", _PACKAGE.parent / "docs" / "lab.html")  # of a clone
 _PLACE = '<script type="text/plain" id="shared"></script>'
 _FILLED = re.compile(r"\w+\[[^\]]*\](?:=(?P<fill>.+))?", re.ASCII)
 
@@ -68,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page",
         type=Path,
-        default=PAGE,
+        default=next((page for page in PAGES if page.is_file()), PAGES[0]),
         metavar="FILE",
         help="the laboratory page that -o fills (default: this installation's)",
     )
