@@ -6,6 +6,7 @@ import { hazardList, summary, tables } from "./results.js";
 import { Stopped } from "./engine.js";
 import { showReplay } from "./replaying.js";
 import { arraysOf, workerLaunch } from "./launch.js";
+import { whyConflict } from "./why.js";
 
 const OPS = { transpose: "Transposes", gemm: "Matrix products", probe: "Probes of memory", mistake: "Mistakes to find" };
 
@@ -113,6 +114,7 @@ class Pane {
     this.files = h("select", { "aria-label": "file", onchange: () => this.#showFile(this.files.value) });
     this.status = h("p", { class: "status", role: "status" });
     this.results = h("div", { class: "results" });
+    this.more = h("div", {});
     this.replay = h("div", {});
     this.stop = button("Stop", () => this.engine.stop(), { hidden: true });
     this.bar = h("div", { class: "bar" }, this.stop);
@@ -130,6 +132,7 @@ class Pane {
       h("label", { class: "file" }, "source ", this.files),
       this.code.element,
       this.bar,
+      this.more,
       this.replay,
     );
   }
@@ -155,6 +158,7 @@ class Pane {
       if (this.busy) this.engine.stop();
       this.busy = true;
       const found = await this.measure();
+      found.why = await whyConflict(this.engine, found.trace);
       if (turn === this.turn) this.busy = false;
       if (turn === this.turn && !this.left) this.#show(found);
     } catch (error) {
@@ -174,7 +178,7 @@ class Pane {
   }
 
   #show(found) {
-    const { trace, launches } = found;
+    const { trace, launches, why } = found;
     this.result = found;
     const launched = launches
       .map(({ entry, grid, block, sharedBytes }) => `${entry}: grid ${grid.join(" x ")}, block ${block.join(" x ")}, ${many(sharedBytes ?? 0, "dynamic shared byte")}`)
@@ -185,8 +189,9 @@ class Pane {
     this.results.replaceChildren(
       summary(trace),
       hazardList(trace, (hazard) => this.#showHazard(hazard), (hazard) => this.showReplay(hazard)),
-      h("details", {}, h("summary", {}, "All counts, as smemkern trace prints them"), tables(trace)),
     );
+    const all = h("details", {}, h("summary", {}, "All counts, as smemkern trace prints them"), tables(trace));
+    this.more.replaceChildren(why, all);
   }
 
   #listFiles() {

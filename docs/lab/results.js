@@ -41,7 +41,7 @@ export function hazardList(trace, onshow, onreplay) {
       "li",
       {},
       h("span", { class: "words" }, hazard.words ?? `${hazard.kind} at ${placeOf(hazard.file, hazard.line)}`),
-      hazard.cure ? h("span", { class: "words cure" }, ` Cure: ${hazard.cure}.`) : null,
+      hazard.cure ? h("span", { class: "words cure" }, `Cure: ${hazard.cure}.`) : null,
       hazard.line ? button(`show line ${hazard.line}`, () => onshow(hazard), { class: "small" }) : null,
       onreplay && hazard.line ? button("replay", () => onreplay(hazard), { class: "small" }) : null,
     ),

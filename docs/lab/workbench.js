@@ -8,6 +8,7 @@ import { byLine } from "./counts.js";
 import { Stopped } from "./engine.js";
 import { showReplay } from "./replaying.js";
 import { linkOf } from "./share.js";
+import { whyConflict } from "./why.js";
 
 export const SOURCE_FILE = "kernel.cu";
 
@@ -169,7 +170,7 @@ export class Workbench {
       this.arrays = arraysOf(launch);
       const options = { maxInstructions: this.form.maxInstructions };
       const result = await this.engine.call("run", { ...this.task, options });
-      this.#found(result, launch);
+      this.#found(result, launch, await whyConflict(this.engine, result.trace));
       return result;
     } catch (error) {
       this.#failed(error);
@@ -196,7 +197,7 @@ export class Workbench {
     this.clock = setInterval(tell, 500);
   }
 
-  #found(result, launch) {
+  #found(result, launch, why) {
     const { trace } = result;
     this.result = result;
     this.status.textContent = trace.incomplete
@@ -207,6 +208,7 @@ export class Workbench {
     this.results.replaceChildren(
       summary(trace),
       hazardList(trace, (hazard) => this.#showHazard(hazard), (hazard) => this.showReplay(hazard)),
+      why,
       result.printed ? h("pre", { class: "printed" }, result.printed) : "",
       h("details", {}, h("summary", {}, "All counts, as smemkern trace prints them"), tables(trace)),
       result.arrays
