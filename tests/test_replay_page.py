@@ -479,10 +479,18 @@ def test_the_recording_is_in_the_page():
 
 
 def test_a_frame_for_notebooks(tmp_path):
-    frame = _web.frame(_web.page(transpose().bytes(), "t"))
+    """Small, and the page that it unpacks is the page."""
+    page = _web.page(transpose().bytes(), "t")
+    frame = _web.frame(page)
     assert frame.startswith("<iframe srcdoc=") and 'sandbox="allow-scripts"' in frame
+    assert len(frame) < 100_000
     held = html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1])
-    assert held.startswith("<!DOCTYPE html>") and held.endswith("</html>\n")
+    packed_page = re.search(r'atob\("([^"]*)"\)', held)[1]
+    assert zlib.decompress(base64.b64decode(packed_page)).decode() == page
+    file = tmp_path / "unpacked.html"
+    file.write_text(f"<!DOCTYPE html>{held}", encoding="utf-8")
+    shown = dumped(tmp_path, file, "--virtual-time-budget=5000")
+    assert "Warp 0 reads shared memory: 32 lanes, 4 bytes each" in html.unescape(shown)
 
 
 def test_modules_can_be_joined():
