@@ -360,6 +360,7 @@ lab_expression *lab_assign(lab *l, uint32_t op, lab_expression *a, lab_expressio
             b = lab_convert(l, b, lab_scalar(LAB_I64));
         } else {
             lab_convert(l, (lab_expression *)trial, a->type);
+            if (l->failed) return lab_error_node(l, at);
             const lab_type *type =
                 is_shift(op) ? lab_scalar(LAB_U32) : lab_common(a->type, b->type);
             b = lab_convert(l, b, type);
