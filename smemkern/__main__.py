@@ -20,6 +20,7 @@ from ._cli import (
     ci,
     common,
     completion,
+    debug,
     demo,
     info,
     judge,
@@ -42,6 +43,7 @@ COMMANDS = {
     "ci": ci,
     "judge": judge,
     "share": share,
+    "debug": debug,
     "completion": completion,
 }
 

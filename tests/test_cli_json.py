@@ -88,6 +88,10 @@ DOCUMENTS = {
         "k.ptx --grid 2 --block 32 --arg i32[64] --link",
         "k.ptx --grid 2 --block 32 --arg i32[64] -o out.html --page page.html",
     ],
+    "debug": [
+        f"sum.cu {SUM} -ex 'advance hazard 1' -ex wrong",
+        "k.ptx --grid 2 --block 32 --arg i32[64] -ex 'info line'",
+    ],
     "completion": ["bash"],
 }
 

@@ -678,6 +678,19 @@ class Replay:
         with open(file, "w", encoding="utf-8") as out:
             out.write(self._page())
 
+    def debug(self) -> None:
+        """Reads commands from the terminal, as `smemkern debug` does, from the current step on.
+
+        Ends with the command quit, or the end of the input.
+        """
+        from .._debug.opening import session_of_job
+        from .._debug.terminal import debug
+
+        session = session_of_job(self._job, self._window.steps)
+        if self.step and session.has_step(self.step):
+            session.go(self.step)
+        debug(session, str(self.header["title"]))
+
     def _page(self) -> str:
         from .._web import page
 
