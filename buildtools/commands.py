@@ -11,6 +11,7 @@ import os
 import shutil
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools.command.build_ext import build_ext
@@ -18,7 +19,7 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 from setuptools.modified import newer_group
 
-from . import cpu, images, mistakes, registry, rows_c, targets, toolkit
+from . import cpu, images, lab_page, mistakes, registry, rows_c, targets, toolkit, wasm
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "csrc" / "kernels"
@@ -52,6 +53,17 @@ def _generated(name: str, text: str) -> Path:
     return file
 
 
+def _write_lab_page() -> None:
+    """The page that `smemkern share -o` fills, where the compiler of its module is installed."""
+    if find_spec("ziglang") is None or not lab_page.LAB.is_dir():
+        return
+    try:
+        text = lab_page.page(lab_page.made_module(), with_gallery=False)
+    except (lab_page.PageError, wasm.WasmError) as error:
+        raise CompileError(str(error)) from None
+    (PACKAGE / "_web" / "lab.html").write_text(text, encoding="utf-8")
+
+
 class BuildPy(build_py):
     """Compiles the kernels and copies their sources into the package, as package data."""
 
@@ -71,6 +83,7 @@ class BuildPy(build_py):
         shutil.copytree(KERNELS, PACKAGE / "kernels")
         for ptx in wrong:
             shutil.copy(ptx, PACKAGE / "kernels" / "mistakes")
+        _write_lab_page()
         super().run()
 
 

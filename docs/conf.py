@@ -27,8 +27,9 @@ extensions = [
     "repository_links",
     "reference_fields",
     "technique_pages",
+    "lab_page",
 ]
-exclude_patterns = ["_ext", "Thumbs.db", ".DS_Store"]
+exclude_patterns = ["_ext", "lab", "Thumbs.db", ".DS_Store"]
 highlight_language = "text"  # of blocks that name no language: pictures and output
 
 myst_enable_extensions = ["attrs_block"]

@@ -26,6 +26,7 @@ from ._cli import (
     judge,
     occupancy,
     profile,
+    share,
     trace,
 )
 from ._reports import formats
@@ -41,6 +42,7 @@ COMMANDS = {
     "check": check,
     "ci": ci,
     "judge": judge,
+    "share": share,
     "debug": debug,
     "completion": completion,
 }

@@ -84,6 +84,10 @@ DOCUMENTS = {
         "one.cu race.cu --grid 1 --block 64 --arg i32[2]",
         f"ref.cu ref.cu {JUDGED} --block 64 --reference-block 256",
     ],
+    "share": [
+        "k.ptx --grid 2 --block 32 --arg i32[64] --link",
+        "k.ptx --grid 2 --block 32 --arg i32[64] -o out.html --page page.html",
+    ],
     "debug": [
         f"sum.cu {SUM} -ex 'advance hazard 1' -ex wrong",
         "k.ptx --grid 2 --block 32 --arg i32[64] -ex 'info line'",
@@ -102,6 +106,7 @@ def document(command, tmp_path, monkeypatch, short_demo):
     (tmp_path / "tile.cu").write_text(TILE)
     (tmp_path / "one.cu").write_text(RACE.replace("y[", "if (threadIdx.x % 32 == 0) y["))
     (tmp_path / "benign.cu").write_text(BENIGN)
+    (tmp_path / "page.html").write_text('<script type="text/plain" id="shared"></script>')
     monkeypatch.chdir(tmp_path)
     gpu = Device("cuda:0", "Some GPU", (9, 0), 132, 1980.0, 2**37, 232448)
     monkeypatch.setattr(

@@ -1,27 +1,20 @@
-"""docs/bank-explorer.html in a headless browser: its model beside smemkern.banks, and the page.
+"""The bank explorer of the laboratory page in a headless browser, beside smemkern.banks.
 
-$SMEMKERN_BROWSER names the browser, as .ci/run does; without it one of BROWSERS is looked for.
-
-One visit does everything: the page as it is, a script behind it that asks its model thousands of
-questions and operates its form, and an element with the answers, which the browser prints.
+One visit does everything: a script asks the page's model thousands of questions, operates its form,
+and returns the answers.
 """
 
-import html
 import json
-import os
-import re
-import shutil
-import subprocess
+import secrets
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from chromium import tab
+from lab_pages import lab
 from smemkern import banks
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "bank-explorer.html"
-BROWSERS = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome", "chrome")
 OPS = ("load", "store", "ldmatrix", "stmatrix")
 SWIZZLES = (None, "xor", "xor:2B", "xor:4B", "xor:8B", "xor:16B", "32B", "64B", "128B")
 # What visitors do: the address behind #, and what the page should then say.
@@ -78,59 +71,61 @@ RIGHT = {
     "nonsense=1&swizzle=unheard&op=erase": 32,  # a foreign address: not used
 }
 
-SCRIPT = """
-const asked = JSON.parse(document.getElementById("asked").textContent), told = {};
-function ask() {
-const active = (mask) => model.range(32).map((lane) => Boolean(mask >>> lane & 1));
-told.requests = asked.requests.map(([width, op, mask, address]) => {
-  const request = {address, active: active(mask), width, op};
-  return [model.wavefronts(request), model.ideal(request)];
-});
+SCRIPT = r"""
+async (asked) => {
+const told = {}, explorer = lab.page.explorer, engine = lab.page.engine, parts = lab.parts;
+const active = (mask) => Array.from({length: 32}, (_, lane) => Boolean(mask >>> lane & 1));
+const requests = asked.requests.map(([width, op, mask, address]) =>
+  parts.asked({address, active: active(mask), width, op}));
+told.requests = (await engine.call("banks", {requests})).map((one) => [one.wavefronts, one.ideal]);
 const tried = (question) => { try { return question(); } catch (error) { return null; } };
 told.layouts = asked.layouts.map(([rows, cols, itemsize, pad, swizzle, points]) => tried(() => {
-  const layout = new model.Layout(rows, cols, itemsize, pad, swizzle);
+  const layout = new parts.Layout(rows, cols, itemsize, pad, swizzle);
   return [layout.bytes, layout.wasted, ...points.map((point) => layout.address(...point))];
 }));
-told.patterns = asked.patterns.map(([shape, pattern, width, op]) => tried(() => {
-  const layout = new model.Layout(...shape), [rows, cols, itemsize] = shape;
-  return model.pattern(pattern, rows, cols, width / itemsize).map((points) =>
-    model.wavefronts(model.request(layout, points, width, op)));
+const lists = asked.patterns.map(([shape, pattern, width, op]) => tried(() => {
+  const layout = new parts.Layout(...shape), [rows, cols, itemsize] = shape;
+  return parts.pattern(pattern, rows, cols, width / itemsize).map((points) =>
+    parts.asked(parts.requestOf(layout, points, width, op)));
 }));
-const text = (id) => document.getElementById(id).textContent;
-const shown = (at) => {
-  page.fill(Object.fromEntries(new URLSearchParams(at)));
-  page.update();
-  const invalid = document.querySelector("[aria-invalid]");
-  return {answer: text("answer"), error: document.querySelector(".error")?.textContent,
-    invalid: invalid && invalid.name, python: text("python"),
-    hash: decodeURIComponent(location.hash),
-    pictures: !document.getElementById("pictures").hidden, served: text("served"),
-    cost: Number(document.querySelector(".number b")?.textContent)};
+told.patterns = [];
+for (const list of lists) {
+  const found = list && (await engine.call("banks", {requests: list}));
+  told.patterns.push(found && found.map((one) => one.wavefronts));
+}
+const element = explorer.element, text = (selector) => element.querySelector(selector)?.textContent;
+const cost = () => Number(element.querySelector(".answer .tile b")?.textContent);
+const shown = async (at) => {
+  await explorer.show(Object.fromEntries(new URLSearchParams(at)));
+  const invalid = element.querySelector("[aria-invalid]");
+  return {answer: text(".answer"), error: text(".answer .error"), invalid: invalid && invalid.name,
+    python: explorer.python.textContent, query: decodeURIComponent(explorer.query),
+    pictures: !explorer.pictures.hidden, cost: cost()};
 };
-told.pages = Object.fromEntries(asked.pages.map((at) => [at, shown(at)]));
-told.examples = [...document.querySelectorAll("#examples button")].map((button) => {
-  button.click();
-  const pressed = [...document.querySelectorAll("[aria-pressed=true]")].map((b) => b.textContent);
-  return {name: button.textContent, pressed,
-    error: document.querySelector(".error")?.textContent ?? null,
-    cost: Number(document.querySelector(".number b")?.textContent), python: text("python")};
-});
-shown("");
-const press = (key) => document.getElementById("served").dispatchEvent(
+told.pages = {};
+for (const at of asked.pages) told.pages[at] = await shown(at);
+const settled = () => explorer.update();
+told.examples = [];
+for (const one of explorer.examples.children) {
+  one.click();
+  await settled();
+  const marked = element.querySelectorAll(".choices [aria-pressed=true]");
+  const pressed = [...marked].map((one) => one.textContent);
+  told.examples.push({name: one.textContent, pressed, error: text(".answer .error") ?? null,
+    cost: cost(), python: explorer.python.textContent});
+}
+await shown("");
+const press = (key) => explorer.served.box.dispatchEvent(
   new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
 told.keys = ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp"].map((key) => {
   press(key);
-  return text("served-detail");
+  return explorer.served.detail.textContent;
 });
-const other = [...document.querySelectorAll("#others button")][0];
-other.click();
-told.other = {pad: page.current().pad,
-  cost: Number(document.querySelector(".number b").textContent)};
-told.asks = performance.getEntriesByType("resource").map((entry) => entry.name);
+explorer.others.querySelector("button").click();
+await settled();
+told.other = {pad: explorer.state.pad, cost: cost()};
+return told;
 }
-try { ask(); } catch (error) { told.failed = `${error}\\n${error.stack}`; }
-document.body.innerHTML = "";
-document.body.appendChild(document.createElement("pre")).textContent = JSON.stringify(told);
 """
 
 
@@ -189,21 +184,11 @@ def tried(question):
         return None
 
 
-def browser():
-    named = os.environ.get("SMEMKERN_BROWSER")
-    found = next(filter(None, map(shutil.which, [named] if named else BROWSERS)), None)
-    if found is None and named:
-        pytest.fail(f"SMEMKERN_BROWSER names {named}, which is not there")
-    if found is None:
-        pytest.skip(f"no browser here: none of {', '.join(BROWSERS)} is on PATH")
-    return found
-
-
 @pytest.fixture(scope="module")
-def visit(tmp_path_factory):
+def visit():
     """What was asked, and what the page told."""
-    command = browser()
-    rng = np.random.default_rng(6)
+    seed = secrets.randbits(32)
+    rng = np.random.default_rng(seed)
     layouts = []
     for shape in random_layouts(rng, 1500):
         points = [[int(rng.integers(shape[0])), int(rng.integers(shape[1]))] for _ in range(24)]
@@ -221,23 +206,13 @@ def visit(tmp_path_factory):
         "patterns": patterns,
         "pages": [*WRONG, *RIGHT],
     }
-    folder = tmp_path_factory.mktemp("explorer")
-    data = f'<script type="application/json" id="asked">{json.dumps(asked)}</script>'
-    text = PAGE.read_text(encoding="utf-8")
-    assert text.count("</body>") == 1
-    file = folder / "page.html"
-    file.write_text(text.replace("</body>", f"{data}<script>{SCRIPT}</script></body>"))
-    run = subprocess.run(
-        [command, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-        + [f"--user-data-dir={folder}/profile", "--virtual-time-budget=1000", file.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    found = re.search(r"<pre>(.*?)</pre>", run.stdout, re.S)
-    assert found, run.stdout[-2000:] + run.stderr[-2000:]
-    told = json.loads(html.unescape(found[1]))
-    assert "failed" not in told, told["failed"]
+    with tab() as page:
+        page.open(f"{lab().as_uri()}#banks")
+        page.run("lab.shown")
+        told = page.run(f"({SCRIPT})({json.dumps(asked)})", timeout=300)
+        assert not page.console
+        assert all(url.startswith(("file:", "blob:")) for url in page.requests)
+    print(f"seed {seed}")
     return asked | {"requests": requests}, told
 
 
@@ -302,7 +277,7 @@ def test_pages_and_the_python_that_they_show(visit, at):
     assert "error" not in shown
     assert shown["pictures"]
     assert shown["cost"] == RIGHT[at] == run(shown["python"])
-    state = shown["hash"].removeprefix("#").replace("+", " ")
+    state = shown["query"].removeprefix("?").replace("+", " ")
     kept = "" if "nonsense" in at else at.replace("%25", "%")
     assert sorted(state.split("&")) == sorted(kept.split("&"))
 
@@ -342,9 +317,3 @@ def test_arrow_keys_go_from_cell_to_cell(visit):
 
 def test_a_layout_that_is_offered_is_taken(visit):
     assert visit[1]["other"] == {"pad": "1", "cost": 1}
-
-
-def test_the_page_needs_nothing_else(visit):
-    assert visit[1]["asks"] == []
-    text = PAGE.read_text(encoding="utf-8")
-    assert not re.search(r"(src|href)=|@import|url\(|fetch\(|XMLHttpRequest", text)

@@ -1,6 +1,6 @@
 """Adapts links of the repository, and the ends of examples, to the site.
 
-bank-explorer.html is not a Sphinx page; it is copied to the site. CHANGELOG.md, CONTRIBUTING.md and
+lab.html is not a Sphinx page; lab_page.py makes it. CHANGELOG.md, CONTRIBUTING.md and
 the kernels have pages that are generated at build time. A link whose text is a file name shows the
 page's title instead. Examples end with a blank line, which doctest needs. Other linked files of the
 repository become downloads, but folders do not.
@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-_EXPLORER = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*bank-explorer\.html(#[^)\s]*)?\)")
+_LAB = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*lab\.html(#[^)\s]*)?\)")
 _ABOVE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md\)")
 _KERNEL = re.compile(
     r"\]\((?:\.\./)+csrc/kernels(?:/(?:library/)?(\w+?)_(\w+)\.cu|/README\.md)?/?\)"
@@ -26,11 +26,11 @@ def _rewrite(app: Any, name: str, source: list[str]) -> None:
     up = "../" * name.count("/")
     here = Path(app.srcdir, name).parent
 
-    def explorer(link: re.Match[str]) -> str:
-        return f'<a href="{up}bank-explorer.html{link[2] or ""}">{link[1]}</a>'
+    def lab(link: re.Match[str]) -> str:
+        return f'<a href="{up}lab.html{link[2] or ""}">{link[1]}</a>'
 
     source[0] = re.sub(r"(```python\n.*?)\n+```", r"\1\n```", source[0], flags=re.S)
-    source[0] = _EXPLORER.sub(explorer, source[0])
+    source[0] = _LAB.sub(lab, source[0])
 
     def kernel(link: re.Match[str]) -> str:
         page = f"{link[1]}-{link[2]}" if link[1] else "index"
