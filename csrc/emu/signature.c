@@ -5,6 +5,7 @@
 
 #include "emu.h"
 #include "../core/interrupt.h"
+#include "machine/machine.h"
 #include "ptx/ptx.h"
 
 static char kind_of(ptx_type type) {
@@ -87,31 +88,32 @@ static bool is_cooperative(const ptx_module *module, const ptx_function *entry) 
     return reads;
 }
 
-smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
-                            int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
-                            smk_status *status) {
-    ptx_module *module = NULL;
+static uint32_t max_threads(const ptx_function *f) {
+    const uint32_t *limit = f->required_threads[0] ? f->required_threads : f->max_threads;
+    uint64_t threads = limit[0];
+    for (int k = 1; k < 3; k++)
+        threads *= limit[k] ? limit[k] : 1;
+    return threads && threads < MAX_THREADS ? (uint32_t)threads : MAX_THREADS;
+}
+
+static smk_code read_entry(const ptx_module *module, const char *name, emu_signature *out,
+                           smk_status *status) {
     const ptx_function *f;
     *out = (emu_signature){0};
-    interrupt_poller poller = interrupt_start(poll, poll_arg, NULL);
-    smk_code code = ptx_parse(ptx, size, &poller, &module, status);
-    if (code == SMK_OK) code = find_entry(module, name, &f, status);
-    if (code != SMK_OK) goto out;
-    if (strlen(f->name) >= sizeof out->entry) {
-        code = smk_fail(status, SMK_VALUE, "the kernel's name has %zu characters; at most %zu",
+    if (find_entry(module, name, &f, status)) return status->code;
+    if (strlen(f->name) >= sizeof out->entry)
+        return smk_fail(status, SMK_VALUE, "the kernel's name has %zu characters; at most %zu",
                         strlen(f->name), sizeof out->entry - 1);
-        goto out;
-    }
     out->parameters = calloc(f->n_parameters + 1u, sizeof *out->parameters);
     out->offsets = calloc(f->n_parameters + 1u, sizeof *out->offsets);
-    if (!out->parameters || !out->offsets) {
-        code = smk_fail_memory(status, f->n_parameters * sizeof *out->parameters, "parameters");
-        goto out;
-    }
+    if (!out->parameters || !out->offsets)
+        return smk_fail_memory(status, f->n_parameters * sizeof *out->parameters, "parameters");
     strcpy(out->entry, f->name);
     out->n_parameters = f->n_parameters;
     out->args_bytes = f->parameters_bytes;
     out->static_shared_bytes = f->shared_bytes;
+    out->max_threads = max_threads(f);
+    out->local_bytes = f->local_bytes;
     out->cooperative = is_cooperative(module, f);
     out->live_registers = f->frame_bytes / ptx_slot_bytes(PTX_B32);
     for (uint32_t i = 0; i < f->n_parameters; i++) {
@@ -122,9 +124,24 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
                                              .kind = kind_of(v->type)};
         out->offsets[i] = (uint32_t)v->offset;
     }
-out:
+    return SMK_OK;
+}
+
+smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
+                            int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
+                            smk_status *status) {
+    ptx_module *module = NULL;
+    *out = (emu_signature){0};
+    interrupt_poller poller = interrupt_start(poll, poll_arg, NULL);
+    smk_code code = ptx_parse(ptx, size, &poller, &module, status);
+    if (code == SMK_OK) code = read_entry(module, name, out, status);
     ptx_free(module);
     return code;
+}
+
+smk_code emu_module_signature(const emu_module *module, const char *name, emu_signature *out,
+                              smk_status *status) {
+    return read_entry(module->ptx, name, out, status);
 }
 
 void emu_signature_free(emu_signature *signature) {
