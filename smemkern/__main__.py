@@ -25,6 +25,7 @@ from ._cli import (
     judge,
     occupancy,
     profile,
+    run,
     trace,
 )
 from ._reports import formats
@@ -39,6 +40,7 @@ COMMANDS = {
     "profile": profile,
     "check": check,
     "ci": ci,
+    "run": run,
     "judge": judge,
     "completion": completion,
 }

@@ -18,7 +18,11 @@
 #include "driver.h"
 
 enum {
-    HOST_BITS = 47,     /* of the addresses of a host process */
+#ifdef __aarch64__
+    HOST_BITS = 48, /* of the addresses of a host process */
+#else
+    HOST_BITS = 47,
+#endif
     MIN_HOST_SHIFT = 4, /* 1 / 16 of them: below are the program and its heap */
     MAX_ALLOCATIONS = 1 << 20,
     QUARANTINE = 256,
