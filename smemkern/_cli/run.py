@@ -37,7 +37,8 @@ EXAMPLES = (
     (
         "run --error-exitcode 1 ./sum",
         """\
-sum(const float *, float *, int): 1 launch of grid (4, 1, 1), block (256, 1, 1)
+sum: 512
+sum: 1 launch at sum.cu:22, grid (4, 1, 1), block (256, 1, 1)
 
 1. RAW race, shared part[1]: sum.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
 ...
@@ -131,9 +132,7 @@ def _words(chosen: argparse.Namespace) -> list[str]:
     return [path, *words[1:]]
 
 
-def _environment(
-    chosen: argparse.Namespace, gpu: EmulatedDevice, records: Path
-) -> dict[str, str]:
+def _environment(chosen: argparse.Namespace, gpu: EmulatedDevice, records: Path) -> dict[str, str]:
     if not (_DRIVER / "libcuda.so.1").is_file():
         raise FileNotFoundError(2, "the emulator's driver was not built", str(_DRIVER))
     folders = [str(_DRIVER), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
@@ -220,11 +219,14 @@ def _launched(kernel: KernelRuns) -> str:
     text = f"{kernel.written}: {_many(kernel.launches, 'launch')}".replace("launchs", "launches")
     if kernel.examined < kernel.launches:
         text += f", {kernel.examined} of them examined"
+    places = [caller.text for caller in kernel.callers if caller.file]
+    if places:
+        text += f" at {', '.join(places[:3])}{', ...' * (len(places) > 3)}"
     if trace is None:
         return text
     grids = list(dict.fromkeys(trace.launch.grids))
     grid = str(grids[0]) if len(grids) == 1 else f"{len(grids)} sizes"
-    return f"{text} of grid {grid}, block {trace.launch.block}"
+    return f"{text}, grid {grid}, block {trace.launch.block}"
 
 
 def _quoted(kernel: KernelRuns, hazard: Hazard) -> list[str]:
@@ -391,12 +393,9 @@ def _page(found: ProgramRun) -> str:
     from .._trace.page import markup
 
     parts = [markup(kernel.trace) for kernel in found.kernels if kernel.trace]
-    wrong = [
-        f"<p>{escape(_told(misuse))}</p>" for misuse in (*found.misuses, *found.leaks)
-    ]
+    wrong = [f"<p>{escape(_told(misuse))}</p>" for misuse in (*found.misuses, *found.leaks)]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="color-scheme" content="light dark"><title>smemkern run</title></head>'
         f"<body>{''.join(parts)}{''.join(wrong)}<p>{escape(_summary(found))}</p></body></html>\n"
     )
-

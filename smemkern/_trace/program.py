@@ -104,7 +104,10 @@ def _load_address(path: str) -> int | None:
             if head[:5] != b"\x7fELF\x02":
                 return None
             kind, *_ = struct.unpack_from("<H", head, 16)
-            at, size, n = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+            at, size, n = (
+                struct.unpack_from("<Q", head, 32)[0],
+                *struct.unpack_from("<HH", head, 54),
+            )
             file.seek(at)
             segments = file.read(size * n)
     except (OSError, struct.error):
@@ -253,7 +256,13 @@ def _trace(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> Tr
     )
     grids = tuple(_tuples(record["grid"]) for record in records)
     launch = Launch(
-        name, "Kernel", None, None, grids, _tuples(records[0]["block"]), _sources(sites, hazard_rows)
+        name,
+        "Kernel",
+        None,
+        None,
+        grids,
+        _tuples(records[0]["block"]),
+        _sources(sites, hazard_rows),
     )
     return Trace(None, raw, hazards.rows(hazard_rows, names, [None] * len(names)), launch)
 
