@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import _core
 from .._device.emulated import EmulatedDevice, emulated_device, names
-from .._render.document import Heading, Listing, Node, Paragraph
+from .._render.document import Listing, Node, Paragraph
 from .._render.table import Cell
 from .._reports import findings, formats
 from .._reports.findings import Case, Finding, Place, Sources

@@ -1,8 +1,8 @@
 """The device that programs see under `smemkern run`: a GPU's attributes, as its driver states them.
 
 Limits come from the table of architectures. Multiprocessors and clocks come from the table of
-published ceilings, sizes of memory and L2 from the same documents. Numbers of attributes are those of
-CUdevice_attribute in cuda.h.
+published ceilings, sizes of memory and L2 from the same documents. Attributes have the numbers
+of CUdevice_attribute in cuda.h.
 """
 
 from __future__ import annotations
