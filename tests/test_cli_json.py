@@ -1,11 +1,13 @@
 """--json of every command holds what docs/command-line.md promises, in every form that it has."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import json_pages
+import run_programs
 import smemkern
 from command import PAGE, write_examples
 from smemkern import Device
@@ -84,6 +86,7 @@ DOCUMENTS = {
         "one.cu race.cu --grid 1 --block 64 --arg i32[2]",
         f"ref.cu ref.cu {JUDGED} --block 64 --reference-block 256",
     ],
+    "run": ["./everything", "--counts-only ./everything a"],
     "completion": ["bash"],
 }
 
@@ -133,6 +136,8 @@ def test_documents(document, name, nvrtc):
     """Every document has what is promised and no more; of what is promised all is seen."""
     if name == "completion":
         pytest.importorskip("argcomplete")
+    if name == "run":
+        run_programs.compiled(Path.cwd(), "everything")
     promised, seen = json_pages.promised(name), set()
     for words in DOCUMENTS[name]:
         found = document(f"{name} {words}")

@@ -37,12 +37,11 @@ EXAMPLES = (
     (
         "run --error-exitcode 1 ./sum",
         """\
-sum: 512
-sum: 1 launch at sum.cu:22, grid (4, 1, 1), block (256, 1, 1)
+sum: 1 launch at sum.cu:20, grid (4, 1, 1), block (256, 1, 1)
 
-1. RAW race, shared part[1]: sum.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
+1. RAW race, shared part[1]: sum.cu:10 reads it in block (0, 0, 0) thread (0, 0, 0), ...
 ...
-1 kernel, 1 launch: 1 hazard, 0 wrong calls, 0 unsupported calls, 0 leaks""",
+1 kernel, 1 launch: 1 hazard, 0 wrong calls, 0 unsupported calls, 1 leak""",
     ),
 )
 NEXT = (
@@ -52,6 +51,7 @@ NEXT = (
 FOUND = ""
 
 _DRIVER = Path(_core.__file__).parent / "driver"
+STDERR = 2  # the descriptor
 _CHECKS = {"counts": 1, "hazards": 2}
 
 
@@ -152,7 +152,7 @@ def _start(words: list[str], environment: dict[str, str], chosen: argparse.Names
 
     What it prints is kept out of a report on standard output.
     """
-    out = sys.stderr.fileno() if formats.printed_as(chosen) != "text" else None
+    out = STDERR if formats.printed_as(chosen) != "text" else None
     sys.stdout.flush()
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
@@ -244,6 +244,8 @@ def _quoted(kernel: KernelRuns, hazard: Hazard) -> list[str]:
 
 def _told(misuse: Misuse) -> str:
     again = f"; {misuse.count} times in total" if misuse.count > 1 else ""
+    if misuse.kind == "module":
+        return f"{misuse.message}{again}"
     at = "allocated at" if misuse.kind == "leak" else "at"
     return f"{misuse.kind}: {misuse.message}, {at} {misuse.caller.text}{again}"
 
@@ -314,10 +316,10 @@ def _kernel_data(kernel: KernelRuns, chosen: argparse.Namespace) -> dict[str, An
         "seconds": kernel.seconds,
         "errors": kernel.errors,
         "grids": trace.launch.grids if trace else (),
-        "block": trace.launch.block if trace else None,
+        "block": trace.launch.block if trace else (),
         "shared_bytes": trace.launch.shared_bytes if trace else None,
         "conflict_factor": trace.conflict_factor if trace else None,
-        "bytes_moved": trace.bytes_moved if trace else None,
+        "bytes_moved": trace.bytes_moved if trace else {},
         "flops": trace.flops if trace else None,
         "warp_instructions": trace.warp_instructions if trace else None,
         "incomplete": trace.incomplete if trace else False,

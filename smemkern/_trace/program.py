@@ -122,7 +122,8 @@ def _load_address(path: str) -> int | None:
     return min(loads, default=0)
 
 
-_HEADER = re.compile(r"\.(h|hh|hpp|cuh|inl)$|\.stub\.c$|crt1|libc")
+_HEADER = re.compile(r"\.(h|hh|hpp|cuh|inl)$|\.stub\.c$")
+_SYSTEM = re.compile(r"/(lib(c|dl|m|pthread|stdc\+\+)|ld)[.-][^/]*$")  # objects
 
 
 class _Lines:
@@ -151,7 +152,7 @@ class _Lines:
         asked = "".join(f"{base + offset - 1:#x}\n" for offset in offsets)
         try:
             told = subprocess.run(
-                ["addr2line", "-f", "-C", "-e", path],
+                ["addr2line", "-f", "-e", path],
                 input=asked,
                 capture_output=True,
                 text=True,
@@ -165,13 +166,21 @@ class _Lines:
             file = found["file"] if found and found["file"] != "??" else ""
             self._known[path, offset] = (name, file, int(found["line"]) if found and file else 0)
 
-    def caller(self, frames: Sequence[Sequence[Any]]) -> Caller:
-        """The innermost frame with a line in a source, else in a header: CUDA's have wrappers."""
-        known = [self._known.get((path, offset), ("", "", 0)) for path, offset, _ in frames]
-        lines = [(file, line) for _, file, line in known if file and line]
+    def caller(self, frames: Sequence[Sequence[Any]], kernel: str = "") -> Caller:
+        """The innermost frame with a line in a source, else in a header: CUDA's have wrappers.
+
+        nvcc's launching function has the kernel's own name, and is no caller.
+        """
+        known = [
+            self._known.get((path, offset), ("", "", 0))
+            for path, offset, _ in frames
+            if not _SYSTEM.search(path)
+        ]
+        lines = [(file, line) for name, file, line in known if file and line and name != kernel]
         for file, line in sorted(lines, key=lambda one: bool(_HEADER.search(one[0]))):
             return Caller(file, line, f"{Path(file).name}:{line}")
-        main = Path(frames[-1][0]).name if frames else "the program"
+        own = [path for path, *_ in frames if not _SYSTEM.search(path)]
+        main = Path(own[-1]).name if own else "the program"
         return Caller(None, 0, f"a line of {main} (compile with -g to see which)")
 
 
@@ -208,7 +217,7 @@ def _tuples(value: Any) -> Any:
 
 def _kernel(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> KernelRuns:
     traced = [record for record in records if record["trace"] is not None]
-    callers = dict.fromkeys(lines.caller(record["callers"]) for record in records)
+    callers = dict.fromkeys(lines.caller(record["callers"], name) for record in records)
     return KernelRuns(
         name,
         len(records),

@@ -22,13 +22,6 @@ def host_compiler():
 
 
 @pytest.fixture(scope="session")
-def nvcc_compiler():
-    if not shutil.which("nvcc"):
-        pytest.skip("needs nvcc")
-    return "nvcc"
-
-
-@pytest.fixture(scope="session")
 def driver_calls(host_compiler, tmp_path_factory):
     """The program of driver_calls.c."""
     program = tmp_path_factory.mktemp("driver_calls") / "driver_calls"
