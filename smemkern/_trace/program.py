@@ -34,7 +34,7 @@ class Misuse(NamedTuple):
     caller: Caller
     allocated: Caller | None  # of the memory that the call is about
     freed: Caller | None
-    count: int  # of the same message at the same line
+    count: int  # type: ignore[assignment]   # of the same message at the same line
 
 
 class KernelRuns(NamedTuple):
@@ -292,8 +292,9 @@ def _merged_sites(lists: Sequence[Sequence[tuple[Any, ...]]]) -> tuple[tuple[Any
             shared, file, line, op, width, requests, cost, ideal, worst, size = site[:10]
             way, callers, request, *machine = site[10:]
             same = (shared, file, line, op, width, way, callers)
-            seen[same] = number = seen.get(same, 0) + 1
-            before = merged.get((*same, number))
+            seen[same] = seen.get(same, 0) + 1
+            key = (*same, seen[same])
+            before = merged.get(key)
             if before is not None:
                 sums = (requests, cost, ideal, size, *machine)
                 old = (*before[5:8], before[9], *before[13:])
@@ -302,7 +303,7 @@ def _merged_sites(lists: Sequence[Sequence[tuple[Any, ...]]]) -> tuple[tuple[Any
                 )
                 if before[8] >= worst:
                     worst, request = before[8], before[12]
-            merged[(*same, number)] = (
+            merged[key] = (
                 *(shared, file, line, op, width, requests, cost, ideal, worst, size),
                 *(way, callers, request, *machine),
             )

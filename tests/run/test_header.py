@@ -56,7 +56,7 @@ def test_types_have_the_layout_of_the_header(header, host_compiler, tmp_path):
         command = [host_compiler, f"-I{SOURCES}", source, "-o", tmp_path / "layout"]
         subprocess.run(command, check=True)
         told.append(subprocess.run([tmp_path / "layout"], capture_output=True, text=True).stdout)
-    assert told[0] == told[1] and len(told[0].splitlines()) > 60
+    assert told[0] == told[1] and len(told[0].splitlines()) > 50
 
 
 def test_result_codes(header):
@@ -90,7 +90,7 @@ def test_versions_choose_the_function():
     """cuGetProcAddress: the newest that is no newer than what was asked for."""
     driver = ctypes.CDLL(str(DRIVER))
     rows = table("calls.def", "CALL")
-    for base, version, symbol in rows:
+    for base, version, _ in rows:
         found, status = ctypes.c_void_p(), ctypes.c_int(-1)
         flags = ctypes.c_uint64(0)
         args = (base.encode(), ctypes.byref(found), int(version), flags, ctypes.byref(status))
