@@ -24,6 +24,8 @@ from . import cpu, images, lab_page, mistakes, registry, rows_c, targets, toolki
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "csrc" / "kernels"
 PACKAGE = ROOT / "smemkern"
+# The CUDA driver of `smemkern run`: emulator and core, and csrc/driver.
+DRIVER = Path("driver", "libcuda.so.1")
 STAMPS = ROOT / "build" / "images.json"
 
 
@@ -139,3 +141,34 @@ class BuildExt(build_ext):
 
         self.compiler.compile = compile_in_parallel
         super().build_extension(ext)
+        self.build_driver(ext)
+
+    def build_driver(self, ext) -> None:
+        """Links the driver, from the extension's own objects of emulator and core."""
+        shared = [file for file in ext.sources if file.startswith(("csrc/emu/", "csrc/core/"))]
+        rows = [file for file in ext.sources if Path(file).name == "registry_rows.c"]
+        own = sorted(map(str, Path("csrc/driver").glob("*.c")))
+        objects = self.compiler.compile(
+            [*own, *shared, *rows],
+            output_dir=self.build_temp,
+            include_dirs=ext.include_dirs,
+            macros=ext.define_macros,
+            depends=ext.depends,
+            extra_postargs=ext.extra_compile_args,
+        )
+        output = Path(self.get_ext_fullpath(ext.name)).parent / DRIVER
+        if newer_group(objects, str(output)):
+            self.compiler.link_shared_object(
+                objects,
+                str(output),
+                libraries=ext.libraries,
+                extra_postargs=[f"-Wl,-soname,{DRIVER.name}", "-Wl,-z,defs"],
+            )
+
+    def copy_extensions_to_source(self) -> None:
+        super().copy_extensions_to_source()
+        (PACKAGE / DRIVER).parent.mkdir(exist_ok=True)
+        shutil.copy(Path(self.build_lib, "smemkern", DRIVER), PACKAGE / DRIVER)
+
+    def get_outputs(self) -> list[str]:
+        return [*super().get_outputs(), str(Path(self.build_lib, "smemkern", DRIVER))]

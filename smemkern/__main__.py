@@ -26,6 +26,7 @@ from ._cli import (
     judge,
     occupancy,
     profile,
+    run,
     share,
     trace,
 )
@@ -41,6 +42,7 @@ COMMANDS = {
     "profile": profile,
     "check": check,
     "ci": ci,
+    "run": run,
     "judge": judge,
     "share": share,
     "debug": debug,

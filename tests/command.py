@@ -54,5 +54,6 @@ class Commands:
         return status
 
     def json(self, words, *more):
-        self.status = self.run(words, *more, "--json")
+        name, _, rest = words.partition(" ")  # what follows the program of `run` is the program's
+        self.status = self.run(f"{name} --json {rest}", *more)
         return json.loads(self.out)

@@ -34,6 +34,15 @@ def promised(name):
     if name == "check":
         trace = section_of("trace")
         found |= {path: kinds for path, kinds in trace.items() if path.startswith("over_limit")}
+    if name == "run":
+        for space in ("shared", "global"):
+            rows = {p: k for p, k in section_of("trace").items() if p.startswith(f"{space}[]")}
+            found |= {f"kernels[].{path}": kinds for path, kinds in rows.items()}
+        found |= {
+            f"kernels[].{path}": kinds
+            for path, kinds in promised("check").items()
+            if path.startswith("hazards[]") and path != "hazards[].element[]"
+        }
     if name == "judge":
         found |= {
             path.replace("hazards[]", "problems[].hazard", 1): kinds

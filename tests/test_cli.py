@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import run_programs
 import smemkern
 from command import is_like, write_examples
 from smemkern import _core
@@ -40,7 +41,7 @@ def test_there_are_the_commands_of_the_contract(command):
     assert command.run("--help") == 0
     for name, module in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(module.SUMMARY)}$", command.out, re.M)
-    names = "info demo bench trace banks occupancy profile check ci judge share debug"
+    names = "info demo bench trace banks occupancy profile check ci run judge share debug"
     assert {*MACHINES} == {*names.split()}
     assert command.run("--version") == 0
     assert command.out == f"smemkern {smemkern.__version__}\n"
@@ -70,6 +71,8 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("words", "output"), EXAMPLES)
 def test_examples_are_what_is_printed(command, kernels, words, output, nvrtc):
+    if words.startswith("run "):
+        run_programs.compiled(kernels, "sum", text=run_programs.page_source())
     assert command.run(words) == ("race" in output)
     assert is_like(command.out, output), command.out
 

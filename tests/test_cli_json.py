@@ -1,11 +1,13 @@
 """--json of every command holds what docs/command-line.md promises, in every form that it has."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import json_pages
+import run_programs
 import smemkern
 from command import PAGE, write_examples
 from smemkern import Device
@@ -92,6 +94,7 @@ DOCUMENTS = {
         f"sum.cu {SUM} -ex 'advance hazard 1' -ex wrong",
         "k.ptx --grid 2 --block 32 --arg i32[64] -ex 'info line'",
     ],
+    "run": ["./everything", "--counts-only ./everything a"],
     "completion": ["bash"],
 }
 
@@ -142,6 +145,8 @@ def test_documents(document, name, nvrtc):
     """Every document has what is promised and no more; of what is promised all is seen."""
     if name == "completion":
         pytest.importorskip("argcomplete")
+    if name == "run":
+        run_programs.compiled(Path.cwd(), "everything")
     promised, seen = json_pages.promised(name), set()
     for words in DOCUMENTS[name]:
         found = document(f"{name} {words}")

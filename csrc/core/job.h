@@ -103,6 +103,11 @@ typedef struct smk_job {
     size_t n_launches;
     const smk_buffer *buffers;
     size_t n_buffers;
+    /* "emu", or NULL: for each buffer one byte per 4-byte word, nonzero once the word has been
+     * written, or NULL if all of it has. A checked run reports reads of other words, and sets those
+     * of the words that it writes. Such a buffer has access SMK_OUT; its contents are kept. */
+    unsigned char *const *written;
+    struct emu_module *module; /* "emu": from emu_open, in place of `image`; NULL: none */
 
     /* Called about every 50 ms on the thread that runs the job; nonzero ends the run with
      * SMK_INTERRUPTED. May be NULL. */

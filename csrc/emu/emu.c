@@ -115,6 +115,65 @@ static void module_close(emu_module *m) {
     pthread_mutex_unlock(&cache.lock);
 }
 
+/* ---- modules that stay loaded ---- */
+
+smk_code emu_open(const char *ptx, size_t size, int (*poll)(void *poll_arg), void *poll_arg,
+                  emu_module **out, smk_status *status) {
+    interrupt_poller poller = interrupt_start(poll, poll_arg, NULL);
+    return module_load(isa_for_cpu(), NULL, ptx, size, &poller, out, status);
+}
+
+void emu_close(emu_module *module) {
+    module_free(module);
+}
+
+emu_memory emu_variables(const emu_module *m, bool constant) {
+    return constant ? (emu_memory){m->constants, m->ptx->const_bytes}
+                    : (emu_memory){m->globals, m->ptx->global_bytes};
+}
+
+void emu_move_globals(emu_module *m, unsigned char *to) {
+    memcpy(to, m->globals, m->ptx->global_bytes);
+    guarded_free(m->globals, m->ptx->global_bytes);
+    m->globals = to;
+    m->globals_moved = true;
+}
+
+bool emu_find_variable(const emu_module *m, const char *name, emu_variable *out) {
+    for (uint32_t k = 0; k < m->ptx->n_variables; k++) {
+        const ptx_variable *v = m->ptx->variables[k];
+        if ((v->space != PTX_GLOBAL && v->space != PTX_CONST) || strcmp(v->name, name)) continue;
+        *out = (emu_variable){v->offset, v->size, v->space == PTX_CONST};
+        return true;
+    }
+    return false;
+}
+
+const char *emu_entry_name(const emu_module *m, size_t k) {
+    for (uint32_t i = 0; i < m->ptx->n_functions; i++) {
+        const ptx_function *f = m->ptx->functions[i];
+        if (f->is_entry && !f->is_declaration && !k--) return f->name;
+    }
+    return NULL;
+}
+
+bool emu_is_variable_address(uint64_t address, bool *constant, uint64_t *offset) {
+    const uint64_t id = REGION_OF(address);
+    *constant = id == REGION_CONST;
+    *offset = REGION_OFFSET(address);
+    return id == REGION_CONST || id == REGION_GLOBAL;
+}
+
+uint64_t emu_buffer_address(size_t k) {
+    return REGION_BASE(REGION_BUFFERS + k);
+}
+
+int64_t emu_buffer_of(uint64_t address, uint64_t *offset) {
+    const uint64_t id = REGION_OF(address);
+    *offset = REGION_OFFSET(address);
+    return id < REGION_BUFFERS ? -1 : (int64_t)(id - REGION_BUFFERS);
+}
+
 /* ---- memory regions ---- */
 
 /* Atomics need aligned host memory. An unaligned buffer, or one without host memory, gets a
@@ -130,6 +189,7 @@ static smk_code map_buffers(const smk_job *job, region *regions, smk_status *sta
     for (size_t k = 0; k < job->n_buffers; k++) {
         const smk_buffer *b = &job->buffers[k];
         unsigned char *host = b->host;
+        if (!host && !b->bytes && job->module) continue; /* a place without an allocation */
         if (needs_copy(b)) {
             host = guarded_alloc(b->bytes);
             if (!host) return smk_fail_memory(status, b->bytes, "an aligned copy of a buffer");
@@ -222,7 +282,7 @@ static smk_code make_observers(const smk_job *job, observers *o, smk_status *sta
     const bool checked = job->trace && job->hazards & SMK_FIND_HAZARDS;
     *o = (observers){0};
     if (job->trace) o->counts = counts_new(job->trace->by_instruction);
-    if (checked) o->hazards = hazards_new(job->hazards);
+    if (checked) o->hazards = hazards_new(job->hazards, job->written, job->n_buffers);
     if (job->recording) o->recorder = recorder_new(job);
     if ((job->trace && !o->counts) || (checked && !o->hazards) || (job->recording && !o->recorder))
         return smk_fail_memory(status, 0, "what observes a run");
@@ -308,7 +368,11 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     region *regions = NULL;
     const program **plain = NULL, **observed;
     interrupt_poller poller = interrupt_start(job->poll, job->poll_arg, job->cancel);
-    smk_code code = module_open(&job->image, &poller, &m, status);
+    smk_code code = SMK_OK;
+    if (job->module)
+        m = job->module;
+    else
+        code = module_open(&job->image, &poller, &m, status);
     if (code) return code;
     plain = calloc(2 * job->n_launches, sizeof(program *));
     if (!plain) {
@@ -342,6 +406,6 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
 out:
     free(regions);
     free(plain);
-    module_close(m);
+    if (!job->module) module_close(m);
     return code;
 }

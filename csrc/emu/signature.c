@@ -5,6 +5,7 @@
 
 #include "emu.h"
 #include "../core/interrupt.h"
+#include "machine/machine.h"
 #include "ptx/ptx.h"
 
 static char kind_of(ptx_type type) {
@@ -87,6 +88,14 @@ static bool is_cooperative(const ptx_module *module, const ptx_function *entry) 
     return reads;
 }
 
+static uint32_t max_threads(const ptx_function *f) {
+    const uint32_t *limit = f->required_threads[0] ? f->required_threads : f->max_threads;
+    uint64_t threads = limit[0];
+    for (int k = 1; k < 3; k++)
+        threads *= limit[k] ? limit[k] : 1;
+    return threads && threads < MAX_THREADS ? (uint32_t)threads : MAX_THREADS;
+}
+
 static smk_code make_signature(const ptx_module *module, const ptx_function *f, emu_signature *out,
                                smk_status *status) {
     *out = (emu_signature){0};
@@ -101,6 +110,8 @@ static smk_code make_signature(const ptx_module *module, const ptx_function *f, 
     out->n_parameters = f->n_parameters;
     out->args_bytes = (size_t)f->parameters_bytes;
     out->static_shared_bytes = (size_t)f->shared_bytes;
+    out->max_threads = max_threads(f);
+    out->local_bytes = f->local_bytes;
     out->cooperative = is_cooperative(module, f);
     out->live_registers = f->frame_bytes / ptx_slot_bytes(PTX_B32);
     for (uint32_t i = 0; i < f->n_parameters; i++) {
@@ -144,6 +155,14 @@ smk_code emu_signatures_read(const char *ptx, size_t size,
     }
     ptx_free(module);
     return code;
+}
+
+smk_code emu_module_signature(const emu_module *module, const char *name, emu_signature *out,
+                              smk_status *status) {
+    const ptx_function *f;
+    *out = (emu_signature){0};
+    if (find_entry(module->ptx, name, &f, status)) return status->code;
+    return make_signature(module->ptx, f, out, status);
 }
 
 void emu_signature_free(emu_signature *signature) {

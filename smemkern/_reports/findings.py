@@ -40,6 +40,15 @@ RULES = {
     "wrong-result": "The kernel's result differs from the reference's.",
     "no-end": "The kernel did not end within its limit of instructions or time.",
     "does-not-run": "The kernel does not compile, or cannot be launched.",
+    "use-after-free": "A call of the host uses memory that is free.",
+    "double-free": "Memory is freed twice.",
+    "invalid-free": "An address is freed that is no allocation's.",
+    "invalid-address": "A call of the host uses an address that no call has allocated.",
+    "copy-out-of-bounds": "A copy accesses memory outside of an allocation.",
+    "unwritten-copy": "A copy to the host reads memory that was never written.",
+    "leak": "Memory is not freed when the program ends.",
+    "module": "Device code cannot be loaded.",
+    "unsupported-call": "A call that the emulator's driver does not have.",
     "error": "The command could not be run.",
 }
 

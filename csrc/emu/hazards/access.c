@@ -213,6 +213,7 @@ static shadow *global_shadow(detector *d, uint64_t address) {
         return NULL;
     }
     s->starts_uninitialised = r->blank;
+    s->words = unwritten_words(d->hazards, id);
     return s;
 }
 

@@ -86,6 +86,7 @@ typedef struct shadow {
     bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
     bool displaced;              /* some write before a last one is kept */
     bool has_uninitialised_read; /* in this block, not yet reported */
+    const unsigned char *words;  /* by word: written before this launch; NULL: not known */
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
@@ -129,6 +130,8 @@ typedef struct written_bytes {
 
 struct hazards {
     unsigned flags;
+    unsigned char *const *words; /* smk_job.written, of n_words buffers */
+    size_t n_words;
     findings found;
     finding_context context;
     bool stopped, out_of_memory;
@@ -354,6 +357,8 @@ void overlap_free(struct overlap *o);
 
 /* Called when a launch ends. */
 void unwritten_note(hazards *h);
+/* The words of smk_job.written of a region; NULL: there are none. */
+unsigned char *unwritten_words(const hazards *h, uint64_t region);
 /* Called when the job ends. */
 void unwritten_report(hazards *h);
 void unwritten_free(hazards *h);

@@ -85,7 +85,8 @@ static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
         const bool reads = !now_writes || epoch_kind(now) == ATOMIC;
         if (reads && is_shared)
             record_uninitialised(d, s, granule, now);
-        else if (reads && s->starts_uninitialised)
+        else if (reads && s->starts_uninitialised &&
+                 !(s->words && s->words[granule << s->shift >> 2]))
             granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
         return false;
     }

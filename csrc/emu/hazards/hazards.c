@@ -246,9 +246,12 @@ static void on_finish(void *self) {
     h->joined = NULL;
 }
 
-hazards *hazards_new(unsigned flags) {
+hazards *hazards_new(unsigned flags, unsigned char *const *words, size_t n_buffers) {
     hazards *h = calloc(1, sizeof *h);
-    if (h) h->flags = flags;
+    if (!h) return NULL;
+    h->flags = flags;
+    h->words = words;
+    h->n_words = words ? n_buffers : 0;
     return h;
 }
 

@@ -7,8 +7,8 @@
 
 typedef struct hazards hazards;
 
-/* flags: as in core/job.h. NULL: out of memory. */
-hazards *hazards_new(unsigned flags);
+/* flags, and `words` of n_buffers buffers: smk_job.hazards and .written. NULL: out of memory. */
+hazards *hazards_new(unsigned flags, unsigned char *const *words, size_t n_buffers);
 void hazards_free(hazards *h);
 emu_observer hazards_observer(hazards *h);
 

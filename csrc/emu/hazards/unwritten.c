@@ -18,6 +18,23 @@ static void collect_region(const shadow *s, unsigned char *written) {
         written[at] |= s->epochs.write[at >> s->shift] != 0;
 }
 
+unsigned char *unwritten_words(const hazards *h, uint64_t region) {
+    return region >= REGION_BUFFERS && region - REGION_BUFFERS < h->n_words
+               ? h->words[region - REGION_BUFFERS]
+               : NULL;
+}
+
+/* Sets the words that this launch has written, or all if that is not known. */
+static void set_words(const hazards *h, uint32_t k, unsigned char *words) {
+    const uint64_t bytes = h->launch->regions[k].size;
+    for (const detector *d = h->joined; d; d = d->next) {
+        const shadow *s = &d->regions[k];
+        if (d->epochs_cleared) memset(words, 1, (bytes + WORD_BYTES - 1) / WORD_BYTES);
+        for (uint64_t at = 0; s->epochs.write && at < bytes; at += 1u << s->shift)
+            words[at / WORD_BYTES] |= s->epochs.write[at >> s->shift] != 0;
+    }
+}
+
 void unwritten_note(hazards *h) {
     const launch *l = h->launch;
     if (!h->written) {
@@ -28,7 +45,9 @@ void unwritten_note(hazards *h) {
     h->incomplete |= l->blocks != NULL;
     for (uint32_t k = 0; k < h->n_written; k++) {
         const region *r = &l->regions[k];
-        if (!r->blank || !r->size) continue;
+        unsigned char *words = unwritten_words(h, k);
+        if (words) set_words(h, k, words);
+        if (!r->blank || !r->size || words) continue;
         written_bytes *tracked = &h->written[k];
         if (!tracked->written) *tracked = (written_bytes){calloc(size_from(r->size), 1), r->size};
         h->out_of_memory |= !tracked->written;

@@ -120,7 +120,7 @@ void module_free(emu_module *m) {
     heap_free(m->heap);
     pthread_mutex_destroy(&m->lock);
     if (m->ptx) {
-        guarded_free(m->globals, m->ptx->global_bytes);
+        if (!m->globals_moved) guarded_free(m->globals, m->ptx->global_bytes);
         guarded_free(m->constants, m->ptx->const_bytes);
         ptx_free(m->ptx);
     }

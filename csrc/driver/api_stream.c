@@ -1,0 +1,236 @@
+/* Calls about streams and events. All work is done when it is queued, so nothing ever waits. */
+#include <string.h>
+
+#include "driver.h"
+
+/* ---- streams ---- */
+
+static CUresult create(CUstream *out, unsigned flags, int priority) {
+    static uint64_t n = 2; /* the ids of the default streams are 1 and 2 */
+    if (!out || flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    CUstream s = handle_new(HANDLE_STREAM, sizeof *s);
+    if (!s) return CUDA_ERROR_OUT_OF_MEMORY;
+    s->flags = flags;
+    s->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+    s->id = ++n;
+    *out = s;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *out, unsigned flags) {
+    DRIVER_CALL(cuStreamCreate, NEED_CONTEXT, create(out, flags, 0));
+}
+
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority) {
+    DRIVER_CALL(cuStreamCreateWithPriority, NEED_CONTEXT, create(out, flags, priority));
+}
+
+static CUresult destroy(CUstream s) {
+    if (!handle_is(s, HANDLE_STREAM)) return CUDA_ERROR_INVALID_HANDLE;
+    handle_free(s, HANDLE_STREAM);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream s) {
+    DRIVER_CALL(cuStreamDestroy, NEED_CONTEXT, destroy(s));
+}
+
+static CUresult check(CUstream s) {
+    return stream_is(s) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+EXPORT CUresult cuStreamQuery(CUstream s) {
+    DRIVER_CALL(cuStreamQuery, NEED_CONTEXT, check(s));
+}
+
+static CUresult wait(CUstream s) {
+    if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
+    launch_flush_printed();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream s) {
+    DRIVER_CALL(cuStreamSynchronize, NEED_CONTEXT, wait(s));
+}
+
+static CUresult add_callback(CUstream s, CUstreamCallback call, void *user, unsigned flags) {
+    if (!call || flags) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = wait(s);
+    if (!result) call(s, CUDA_SUCCESS, user);
+    return result;
+}
+
+EXPORT CUresult cuStreamAddCallback(CUstream s, CUstreamCallback call, void *user, unsigned flags) {
+    DRIVER_CALL(cuStreamAddCallback, NEED_CONTEXT, add_callback(s, call, user, flags));
+}
+
+static const struct stream *properties(CUstream s) {
+    static const struct stream defaults = {.id = 1};
+    return (uintptr_t)s <= 2 ? &defaults : s;
+}
+
+/* One property, as bytes. */
+static CUresult get(CUstream s, const void *value, size_t bytes, void *out) {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(out, value, bytes);
+    return check(s);
+}
+
+#define STREAM_PROPERTY(name, type, expression)                                                    \
+    static CUresult name##_of(CUstream s, type *out) {                                             \
+        if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;                                       \
+        const type value = (expression);                                                           \
+        return get(s, &value, sizeof value, out);                                                  \
+    }                                                                                              \
+    EXPORT CUresult name(CUstream s, type *out) {                                                  \
+        DRIVER_CALL(name, NEED_CONTEXT, name##_of(s, out));                                        \
+    }
+
+STREAM_PROPERTY(cuStreamGetFlags, unsigned, properties(s)->flags)
+STREAM_PROPERTY(cuStreamGetPriority, int, properties(s)->priority)
+STREAM_PROPERTY(cuStreamGetId, unsigned long long, properties(s)->id)
+STREAM_PROPERTY(cuStreamGetDevice, CUdevice, 0)
+STREAM_PROPERTY(cuStreamIsCapturing, int, 0)
+STREAM_PROPERTY(cuStreamGetCtx, CUcontext, context_current())
+
+/* Nothing is captured: the status is 0, and there are no other values. */
+static CUresult capture_info(CUstream s, int *status, uint64_t *id) {
+    if (!status) return CUDA_ERROR_INVALID_VALUE;
+    *status = 0;
+    if (id) *id = 0;
+    return check(s);
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream s, int *status, uint64_t *id, void *graph,
+                                          void *dependencies, void *n) {
+    (void)graph, (void)dependencies, (void)n;
+    DRIVER_CALL(cuStreamGetCaptureInfo, NEED_CONTEXT, capture_info(s, status, id));
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream s, int *status, uint64_t *id, void *graph,
+                                          void *dependencies, void *edges, void *n) {
+    (void)graph, (void)dependencies, (void)edges, (void)n;
+    DRIVER_CALL(cuStreamGetCaptureInfo, NEED_CONTEXT, capture_info(s, status, id));
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+    DRIVER_CALL(cuThreadExchangeStreamCaptureMode, NEED_INIT,
+                mode && *mode >= 0 && *mode <= 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+EXPORT CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr address, size_t bytes,
+                                       unsigned flags) {
+    size_t offset;
+    (void)bytes;
+    DRIVER_CALL(cuStreamAttachMemAsync, NEED_CONTEXT,
+                !stream_is(s)                            ? CUDA_ERROR_INVALID_HANDLE
+                : flags != 1 && flags != 2 && flags != 4 ? CUDA_ERROR_INVALID_VALUE
+                : memory_find(address, &offset)          ? CUDA_SUCCESS
+                                                         : CUDA_ERROR_INVALID_VALUE);
+}
+
+EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
+    DRIVER_CALL(cuStreamCopyAttributes, NEED_CONTEXT, check(to) ? check(to) : check(from));
+}
+
+static CUresult stream_attribute(CUstream s, void *value, bool set) {
+    enum { VALUE_BYTES = 64 };
+    if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    if (!set) memset(value, 0, VALUE_BYTES);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetAttribute(CUstream s, int attribute, void *value) {
+    (void)attribute;
+    DRIVER_CALL(cuStreamGetAttribute, NEED_CONTEXT, stream_attribute(s, value, false));
+}
+
+EXPORT CUresult cuStreamSetAttribute(CUstream s, int attribute, void *value) {
+    (void)attribute;
+    DRIVER_CALL(cuStreamSetAttribute, NEED_CONTEXT, stream_attribute(s, value, true));
+}
+
+/* ---- events ---- */
+
+enum { EVENT_DISABLE_TIMING = 2, EVENT_ALL_FLAGS = 7, EVENT_INTERPROCESS = 4 };
+
+static CUresult create_event(CUevent *out, unsigned flags) {
+    if (!out || flags > EVENT_ALL_FLAGS) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & EVENT_INTERPROCESS && !(flags & EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUevent e = handle_new(HANDLE_EVENT, sizeof *e);
+    if (!e) return CUDA_ERROR_OUT_OF_MEMORY;
+    e->flags = flags;
+    *out = e;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags) {
+    DRIVER_CALL(cuEventCreate, NEED_CONTEXT, create_event(out, flags));
+}
+
+static CUresult destroy_event(CUevent e) {
+    if (!handle_is(e, HANDLE_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    handle_free(e, HANDLE_EVENT);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent e) {
+    DRIVER_CALL(cuEventDestroy, NEED_CONTEXT, destroy_event(e));
+}
+
+static CUresult record(CUevent e, CUstream s) {
+    if (!handle_is(e, HANDLE_EVENT) || !stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
+    e->recorded = true;
+    e->seconds = driver_seconds();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(CUevent e, CUstream s) {
+    DRIVER_CALL(cuEventRecord, NEED_CONTEXT, record(e, s));
+}
+
+EXPORT CUresult cuEventRecordWithFlags(CUevent e, CUstream s, unsigned flags) {
+    DRIVER_CALL(cuEventRecordWithFlags, NEED_CONTEXT,
+                flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(e, s));
+}
+
+static CUresult check_event(CUevent e, bool flush) {
+    if (!handle_is(e, HANDLE_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (flush) launch_flush_printed();
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventQuery(CUevent e) {
+    DRIVER_CALL(cuEventQuery, NEED_CONTEXT, check_event(e, false));
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent e) {
+    DRIVER_CALL(cuEventSynchronize, NEED_CONTEXT, check_event(e, true));
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
+    DRIVER_CALL(cuStreamWaitEvent, NEED_CONTEXT,
+                flags > 1  ? CUDA_ERROR_INVALID_VALUE
+                : check(s) ? CUDA_ERROR_INVALID_HANDLE
+                           : check_event(e, false));
+}
+
+static CUresult elapsed(float *milliseconds, CUevent first, CUevent last) {
+    if (!handle_is(first, HANDLE_EVENT) || !handle_is(last, HANDLE_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    if (!first->recorded || !last->recorded || (first->flags | last->flags) & EVENT_DISABLE_TIMING)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *milliseconds = (float)((last->seconds - first->seconds) * 1e3);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent last) {
+    DRIVER_CALL(cuEventElapsedTime, NEED_CONTEXT, elapsed(milliseconds, first, last));
+}
+
+EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent first, CUevent last) {
+    DRIVER_CALL(cuEventElapsedTime, NEED_CONTEXT, elapsed(milliseconds, first, last));
+}

@@ -1,0 +1,255 @@
+/* libcuda.so.1 on the emulator: the driver API for programs that `smemkern run` starts.
+ *
+ *     calls.def          the table of calls: names, versions, functions
+ *     missing.def        the names of all other calls, which return CUDA_ERROR_NOT_SUPPORTED
+ *     api_*.c            the exported functions: checks, then one call of what follows
+ *     proc_address.c     cuGetProcAddress, and the functions of missing.def
+ *     export_tables.c    cuGetExportTable: what the runtime (cudart) takes beside the API
+ *     runtime_check.c    the runtime's question whether this driver is complete
+ *     state.c            the lock, the device, contexts, handles
+ *     memory.c           allocations and their addresses
+ *     copy.c             copies in 1 to 3 dimensions, memset
+ *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
+ *     module.c           modules, libraries, functions
+ *     launch.c           launches on the emulator
+ *     json.c, report.c   the records that Python reads
+ *
+ * Calls are executed when they are made, one after the other. That is one of the orders that
+ * streams and events allow. A lock makes calls of several threads take turns.
+ */
+#ifndef DRIVER_H
+#define DRIVER_H
+
+#include <stdbool.h>
+
+#include "cuda_types.h"
+#include "../emu/emu.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { MAX_FRAMES = 24 };
+
+/* The return addresses of a call, innermost first. */
+typedef struct frames {
+    void *at[MAX_FRAMES];
+    int n;
+} frames;
+
+/* ---- state.c ---- */
+
+typedef enum handle_kind {
+    HANDLE_CONTEXT,
+    HANDLE_MODULE,
+    HANDLE_FUNCTION,
+    HANDLE_STREAM,
+    HANDLE_EVENT,
+    HANDLE_POOL
+} handle_kind;
+
+/* The first member of each object that a program has a handle of. */
+typedef struct handle {
+    struct handle *next; /* in its bucket */
+    handle_kind kind;
+    struct context *context;
+} handle;
+
+typedef struct storage_entry { /* context-local storage of the runtime */
+    struct storage_entry *next;
+    void *key, *value;
+} storage_entry;
+
+struct context {
+    handle head;
+    unsigned flags;
+    bool primary;
+    unsigned retained;      /* of the primary context */
+    CUresult error;         /* of a kernel: all later calls return it */
+    size_t limits[16];      /* CUlimit */
+    storage_entry *storage; /* of the runtime */
+    uint64_t id;
+};
+
+struct stream {
+    handle head;
+    unsigned flags;
+    int priority;
+    uint64_t id;
+};
+
+struct event {
+    handle head;
+    unsigned flags;
+    bool recorded;
+    double seconds;
+};
+
+struct pool {
+    handle head;
+    uint64_t threshold;
+};
+
+/* What a call needs before it runs. */
+typedef enum need { NEED_NOTHING, NEED_INIT, NEED_CONTEXT } need;
+
+/* Takes the lock, unless it fails; then the call returns the result and nothing else. */
+CUresult driver_enter(need what, const char *call);
+CUresult driver_leave(CUresult result);
+
+/* The body of an exported function: `expression` if the call can run. */
+#define DRIVER_CALL(name, what, expression)                                                        \
+    do {                                                                                           \
+        CUresult result_ = driver_enter(what, #name);                                              \
+        if (result_) return result_;                                                               \
+        result_ = (expression);                                                                    \
+        return driver_leave(result_);                                                              \
+    } while (0)
+
+/* Zeros of `bytes`, with a live handle; NULL: out of memory. */
+void *handle_new(handle_kind kind, size_t bytes);
+bool handle_is(const void *object, handle_kind kind);
+void handle_free(void *object, handle_kind kind);
+/* Calls `each` for the live handles of a context, which `each` may free. */
+void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object));
+
+CUcontext context_current(void);
+CUresult context_set_current(CUcontext context);
+CUcontext context_primary(void);
+void context_free(CUcontext context);
+bool stream_is(CUstream stream);
+const char *driver_call(void); /* the name of the running call */
+int device_attribute(int attribute);
+const char *device_name(void);
+size_t device_memory(void);
+CUuuid device_uuid(void);
+CUresult cuDriverGetVersion(int *version);
+double driver_seconds(void);
+
+/* ---- memory.c ---- */
+
+typedef enum memory_kind {
+    MEMORY_DEVICE,
+    MEMORY_PINNED,
+    MEMORY_MANAGED,
+    MEMORY_REGISTERED, /* the program's own host memory */
+    MEMORY_VARIABLES   /* of a module */
+} memory_kind;
+
+/* An allocation. Its number k is that of a buffer of every launch, so kernels find it at
+ * emu_buffer_address(k) from whatever structure they read the address. */
+typedef struct allocation {
+    bool live, used; /* used: it is or was an allocation */
+    memory_kind kind;
+    unsigned char *host;
+    size_t bytes;
+    size_t mapped;          /* bytes of the mapping; 0: not ours to unmap */
+    unsigned char *written; /* by 4-byte word, as in smk_job; NULL: all is written */
+    unsigned flags;
+    struct context *context;
+    char call[32];
+    frames allocated, freed;
+} allocation;
+
+CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out);
+/* A window on memory of others. */
+CUresult memory_window(memory_kind kind, void *host, size_t bytes, unsigned flags,
+                       CUdeviceptr *out);
+CUresult memory_free(CUdeviceptr address, bool host);
+void memory_drop_window(CUdeviceptr address);
+/* The live allocation that an address is in; NULL: none. */
+allocation *memory_find(CUdeviceptr address, size_t *offset);
+allocation *memory_at(size_t k);
+size_t memory_count(void); /* one more than the largest k */
+CUdeviceptr memory_address(const allocation *a);
+allocation *memory_registered(const void *host);
+/* The `bytes` at a device address, or NULL, having recorded what is wrong. */
+unsigned char *memory_reach(CUdeviceptr address, size_t bytes, bool write, const char *role);
+/* Whether an address is the emulator's, and not one of the host's own. */
+bool memory_is_device(CUdeviceptr address);
+void memory_set_written(CUdeviceptr address, size_t bytes);
+bool memory_is_written(CUdeviceptr address, size_t bytes);
+void memory_release_all(const struct context *context);
+size_t memory_in_use(void);
+/* All of it counts as written from now on. */
+void memory_set_complete(allocation *a);
+
+/* ---- fatbin.c ---- */
+
+/* The PTX in a module's image: text, a fat binary, or the wrapper that nvcc puts around one. *ptx is
+ * from malloc. The message says what is missing. */
+CUresult image_ptx(const void *image, char **ptx, size_t *bytes, char *message, size_t size);
+
+/* ---- module.c ---- */
+
+struct function {
+    handle head;
+    struct module *module;
+    emu_signature signature;
+    uint32_t max_dynamic_shared;
+    int carveout, cluster[3], cache;
+    uint64_t launches; /* so far */
+    int examined;      /* by --kernel; -1: not known yet */
+};
+
+struct module {
+    handle head;
+    emu_module *loaded;
+    CUdeviceptr globals, constants; /* windows on its variables; 0: none */
+    struct function **functions;
+    size_t n_functions;
+    uint64_t id;
+};
+
+CUresult module_new(const void *image, CUmodule *out);
+CUresult module_read(const char *file, CUmodule *out);
+CUresult module_drop(CUmodule module);
+CUresult module_function(CUmodule module, const char *name, CUfunction *out);
+CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, size_t *bytes);
+CUresult function_attribute(CUfunction f, int attribute, int *out);
+CUresult function_set_attribute(CUfunction f, int attribute, int value);
+/* Variables of the module that ran last: kernels name them by addresses that all modules share. */
+CUmodule module_last(void);
+void module_ran(CUmodule module);
+
+/* ---- launch.c ---- */
+
+CUresult launch(CUfunction f, const CUlaunchConfig *config, void **params, void **extra);
+CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int *blocks);
+void launch_flush_printed(void);
+
+/* ---- report.c ---- */
+
+typedef struct json {
+    char *text;
+    size_t n, capacity;
+    bool failed, comma;
+} json;
+
+void json_text(json *j, const char *text); /* a string, escaped; NULL: null */
+void json_int(json *j, int64_t value);
+void json_uint(json *j, uint64_t value);
+void json_real(json *j, double value);
+void json_bool(json *j, bool value);
+void json_key(json *j, const char *key);
+void json_open(json *j, char bracket);
+void json_close(json *j, char bracket);
+
+void report_start(void);
+void report_end(void);
+frames report_frames(void);
+void report_frames_json(json *j, const frames *f);
+/* What a program did wrong; `a` may be NULL. */
+void report_misuse(const char *kind, const allocation *a, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void report_allocation(json *j, const allocation *a);
+void report_unsupported(const char *call);
+void report_write(json *j); /* one record, as a line; frees it */
+void report_trace(json *j, const smk_trace *trace);
+bool report_wanted(void);
+
+enum { CHECK_NOTHING, CHECK_COUNTS, CHECK_HAZARDS };
+int report_check(void);
+/* Whether a kernel of this name is to be examined. */
+bool report_examines(const char *kernel);
+uint64_t report_launch_limit(void);
+
+#endif

@@ -1,0 +1,141 @@
+/* The PTX in a module's image. The format of fat binaries is not documented by NVIDIA; the layout of
+ * the headers is as ZLUDA describes it (dark_api, cuda_types/src/dark_api.rs), and as files of nvcc
+ * 13.0 have it. Only what is read here is named. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decompress.h"
+#include "driver.h"
+
+enum { KIND_PTX = 1, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
+static const uint32_t FATBIN_MAGIC = 0xba55ed50;
+static const size_t MAX_PTX = 1u << 30;
+
+typedef struct wrapper {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *linked; /* version 2: fat binaries, ended by NULL */
+} wrapper;
+
+typedef struct fatbin {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t bytes; /* without this header */
+} fatbin;
+
+typedef struct entry {
+    uint16_t kind, version;
+    uint32_t header_bytes;
+    uint64_t bytes; /* with padding */
+    uint32_t compressed_bytes, unused[2], sm;
+    uint32_t unused_too[2];
+    uint64_t flags, unused_three, plain_bytes;
+} entry;
+
+typedef struct choice {
+    const entry *best;
+    uint32_t compiled; /* the newest machine code that there is */
+    uint32_t too_new;  /* the oldest PTX that this GPU cannot take */
+} choice;
+
+/* The newest PTX that the device can compile. */
+static void choose(const fatbin *f, choice *c) {
+    const unsigned char *at = (const unsigned char *)f + f->header_bytes;
+    uint64_t left = f->bytes;
+    const uint32_t sm = (uint32_t)(device_attribute(75) * 10 + device_attribute(76));
+    while (left >= sizeof(entry)) {
+        const entry *e = (const void *)at;
+        if (e->header_bytes < sizeof *e || e->header_bytes > left ||
+            e->bytes > left - e->header_bytes)
+            return;
+        if (e->kind == KIND_PTX && e->sm <= sm && (!c->best || e->sm > c->best->sm)) c->best = e;
+        if (e->kind == KIND_PTX && e->sm > sm && (!c->too_new || e->sm < c->too_new))
+            c->too_new = e->sm;
+        if (e->kind != KIND_PTX && e->sm > c->compiled) c->compiled = e->sm;
+        at += e->header_bytes + e->bytes;
+        left -= e->header_bytes + e->bytes;
+    }
+}
+
+static CUresult extract(const entry *e, char **ptx, size_t *bytes, char *message, size_t size) {
+    const unsigned char *stored = (const unsigned char *)e + e->header_bytes;
+    const bool lz4 = e->flags & FLAG_LZ4, zstd = e->flags & FLAG_ZSTD;
+    const uint64_t plain = lz4 || zstd ? e->plain_bytes : e->bytes;
+    char *text = plain < MAX_PTX ? calloc(1, plain + 1) : NULL;
+    if (!text) return CUDA_ERROR_OUT_OF_MEMORY;
+    bool done = e->compressed_bytes <= e->bytes;
+    if (zstd)
+        done = done && zstd_decompress(stored, e->compressed_bytes, (unsigned char *)text, plain);
+    else if (lz4)
+        done = done && lz4_decompress(stored, e->compressed_bytes, (unsigned char *)text, plain);
+    else
+        memcpy(text, stored, plain);
+    if (!done) {
+        free(text);
+        snprintf(message, size, "the compressed PTX of a fat binary is damaged");
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    *ptx = text;
+    *bytes = strlen(text);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fatbin_ptx(const fatbin *const *list, size_t n, char **ptx, size_t *bytes,
+                           char *message, size_t size) {
+    choice c = {0};
+    for (size_t k = 0; k < n; k++)
+        if (list[k]->magic == FATBIN_MAGIC && list[k]->header_bytes >= sizeof(fatbin))
+            choose(list[k], &c);
+    if (c.best) return extract(c.best, ptx, bytes, message, size);
+    if (c.too_new)
+        snprintf(message, size,
+                 "the program's oldest PTX is for compute_%u, newer than this GPU; compile with "
+                 "-arch=sm_%d, or choose a newer --gpu",
+                 c.too_new, device_attribute(75) * 10 + device_attribute(76));
+    else
+        snprintf(message, size,
+                 "the program has machine code of sm_%u and no PTX; compile with -gencode "
+                 "arch=compute_%u,code=compute_%u, or with -arch=sm_%u",
+                 c.compiled, c.compiled, c.compiled, c.compiled);
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+static CUresult text_ptx(const char *text, char **ptx, size_t *bytes) {
+    *ptx = strdup(text);
+    if (!*ptx) return CUDA_ERROR_OUT_OF_MEMORY;
+    *bytes = strlen(text);
+    return CUDA_SUCCESS;
+}
+
+CUresult image_ptx(const void *image, char **ptx, size_t *bytes, char *message, size_t size) {
+    enum { MAX_LINKED = 4096 };
+    message[0] = 0;
+    if (!*(const char *)image) return CUDA_ERROR_INVALID_IMAGE;
+    /* Text may be shorter than a header: compare byte by byte. */
+    static const unsigned char magics[3][4] = {
+        {0xb1, 0x43, 0x62, 0x46}, {0x50, 0xed, 0x55, 0xba}, {0x7f, 'E', 'L', 'F'}};
+    int found = -1;
+    for (int k = 0; k < 3 && found < 0; k++)
+        if (!strncmp(image, (const char *)magics[k], 4)) found = k;
+    if (found == 2) {
+        snprintf(message, size,
+                 "the program loads machine code, which the emulator cannot run; load PTX: compile "
+                 "with nvcc -ptx, or -gencode arch=compute_XX,code=compute_XX");
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    if (found == 1) {
+        const fatbin *one = image;
+        return fatbin_ptx(&one, 1, ptx, bytes, message, size);
+    }
+    if (found < 0) return text_ptx(image, ptx, bytes);
+    const wrapper *w = image;
+    const fatbin *list[MAX_LINKED];
+    size_t n = 0;
+    if (w->version == 2 && w->linked)
+        for (; n < MAX_LINKED && w->linked[n]; n++)
+            list[n] = w->linked[n];
+    else if (w->data)
+        list[n++] = w->data;
+    return fatbin_ptx(list, n, ptx, bytes, message, size);
+}

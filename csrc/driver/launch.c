@@ -1,0 +1,286 @@
+/* Launches on the emulator, and occupancy. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+enum {
+    MAX_EXTRA = 16,
+    WARP = 32,
+    SHARED_DEFAULT = 48 * 1024,
+    /* CUdevice_attribute */
+    MAX_THREADS = 1,
+    SHARED_OPTIN = 97,
+    SHARED_PER_SM = 81,
+    SHARED_RESERVED = 111,
+    REGISTERS_PER_SM = 82,
+    SMS = 16,
+    THREADS_PER_SM = 39,
+    BLOCKS_PER_SM = 106
+};
+
+/* ---- printf ---- */
+
+/* Output of kernels, which the program sees when it synchronises. */
+static smk_text printed;
+
+void launch_flush_printed(void) {
+    if (!printed.size) return;
+    fwrite(printed.bytes, 1, printed.size, stdout);
+    free(printed.bytes);
+    printed = (smk_text){0};
+}
+
+static void keep_printed(smk_text *text) {
+    if (!text->size) {
+        free(text->bytes);
+        return;
+    }
+    char *joined = realloc(printed.bytes, printed.size + text->size);
+    if (joined) {
+        memcpy(joined + printed.size, text->bytes, text->size);
+        printed.bytes = joined;
+        printed.size += text->size;
+    }
+    free(text->bytes);
+}
+
+/* ---- arguments ---- */
+
+/* The block of parameters: from pointers, or from a buffer that `extra` names. */
+static CUresult gather(const emu_signature *s, void **params, void **extra, unsigned char *block) {
+    enum { END, BUFFER_POINTER, BUFFER_SIZE };
+    if (params && extra) return CUDA_ERROR_INVALID_VALUE;
+    if (params || !s->n_parameters) {
+        for (size_t k = 0; k < s->n_parameters; k++) {
+            if (!params[k]) return CUDA_ERROR_INVALID_VALUE;
+            memcpy(block + s->parameters[k].offset, params[k], s->parameters[k].size);
+        }
+        return CUDA_SUCCESS;
+    }
+    const void *from = NULL;
+    size_t bytes = 0;
+    for (size_t k = 0; extra && k < MAX_EXTRA && extra[k] != (void *)END; k += 2) {
+        if (extra[k] == (void *)BUFFER_POINTER) from = extra[k + 1];
+        if (extra[k] == (void *)BUFFER_SIZE) memcpy(&bytes, extra[k + 1], sizeof bytes);
+    }
+    if (!from || bytes < s->args_bytes) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(block, from, s->args_bytes);
+    return CUDA_SUCCESS;
+}
+
+/* ---- limits ---- */
+
+CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int *blocks) {
+    if (!handle_is(f, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!blocks || threads < 1) return CUDA_ERROR_INVALID_VALUE;
+    *blocks = 0;
+    if (threads > (int)f->signature.max_threads || threads > device_attribute(MAX_THREADS))
+        return CUDA_SUCCESS;
+    const size_t unit = device_attribute(SHARED_RESERVED) ? 128 : 256;
+    const size_t shared =
+        (f->signature.static_shared_bytes + dynamic_shared + unit - 1) / unit * unit +
+        (size_t)device_attribute(SHARED_RESERVED);
+    const size_t warps = ((size_t)threads + WARP - 1) / WARP;
+    size_t most = (size_t)device_attribute(THREADS_PER_SM) / WARP / warps;
+    if (most > (size_t)device_attribute(BLOCKS_PER_SM))
+        most = (size_t)device_attribute(BLOCKS_PER_SM);
+    if (shared && most > (size_t)device_attribute(SHARED_PER_SM) / shared)
+        most = (size_t)device_attribute(SHARED_PER_SM) / shared;
+    if (f->signature.static_shared_bytes + dynamic_shared > (size_t)device_attribute(SHARED_OPTIN))
+        most = 0;
+    *blocks = (int)most;
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_limits(CUfunction f, const CUlaunchConfig *c, bool cooperative) {
+    const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    const unsigned grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
+    const unsigned block[3] = {c->blockDimX, c->blockDimY, c->blockDimZ};
+    for (int k = 0; k < 3; k++) /* attributes 2 to 4: of blocks; 5 to 7: of grids */
+        if (!grid[k] || !block[k] || grid[k] > (unsigned)device_attribute(5 + k) ||
+            block[k] > (unsigned)device_attribute(2 + k))
+            return CUDA_ERROR_INVALID_VALUE;
+    if (threads > (uint64_t)device_attribute(MAX_THREADS)) return CUDA_ERROR_INVALID_VALUE;
+    if (threads > f->signature.max_threads) return CUDA_ERROR_INVALID_VALUE;
+    const size_t allowed =
+        f->max_dynamic_shared > SHARED_DEFAULT ? f->max_dynamic_shared : SHARED_DEFAULT;
+    const size_t statics = f->signature.static_shared_bytes;
+    if (c->sharedMemBytes > allowed ||
+        (allowed == SHARED_DEFAULT && statics + c->sharedMemBytes > SHARED_DEFAULT &&
+         c->sharedMemBytes > f->max_dynamic_shared))
+        return CUDA_ERROR_INVALID_VALUE;
+    int blocks;
+    if (!cooperative) return CUDA_SUCCESS;
+    const CUresult result = launch_occupancy(f, (int)threads, c->sharedMemBytes, &blocks);
+    if (result) return result;
+    return (uint64_t)grid[0] * grid[1] * grid[2] >
+                   (uint64_t)blocks * (uint64_t)device_attribute(SMS)
+               ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+               : CUDA_SUCCESS;
+}
+
+static CUresult read_attributes(const CUlaunchConfig *c, smk_launch *out) {
+    for (unsigned k = 0; k < c->numAttrs; k++) {
+        if (!c->attrs) return CUDA_ERROR_INVALID_VALUE;
+        const CUlaunchAttribute *a = &c->attrs[k];
+        if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) out->cooperative = a->value.cooperative;
+        if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+            out->cluster[0] = a->value.clusterDim.x;
+            out->cluster[1] = a->value.clusterDim.y;
+            out->cluster[2] = a->value.clusterDim.z;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- running ---- */
+
+/* All live allocations, as buffers: `written` of those that have unwritten words. */
+static void list_buffers(smk_buffer *buffers, unsigned char **written, bool checked) {
+    for (size_t k = 0; k < memory_count(); k++) {
+        allocation *a = memory_at(k);
+        if (!a || !a->live) continue;
+        if (a->written && checked && memory_is_written(memory_address(a), a->bytes))
+            memory_set_complete(a);
+        written[k] = checked ? a->written : NULL;
+        buffers[k] = (smk_buffer){a->host, a->bytes, written[k] ? SMK_OUT : SMK_IN | SMK_OUT};
+        if (a->written && !checked) memory_set_complete(a); /* what it writes is not known */
+    }
+}
+
+static CUresult error_of(const smk_status *status, const smk_trace *trace) {
+    for (size_t k = 0; trace && trace->incomplete && k < trace->n_hazards; k++) {
+        if (trace->hazards[k].kind == SMK_HAZARD_OUT_OF_BOUNDS) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        if (trace->hazards[k].kind == SMK_HAZARD_MISALIGNED) return CUDA_ERROR_MISALIGNED_ADDRESS;
+        if (trace->hazards[k].kind == SMK_HAZARD_DEADLOCK) return CUDA_ERROR_LAUNCH_TIMEOUT;
+    }
+    if (trace && trace->incomplete) return CUDA_ERROR_LAUNCH_FAILED;
+    if (!status->code) return CUDA_SUCCESS;
+    if (status->code == SMK_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (strstr(status->message, "ssertion")) return CUDA_ERROR_ASSERT;
+    if (!strncmp(status->message, "out of bounds", 13)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!strncmp(status->message, "misaligned", 10)) return CUDA_ERROR_MISALIGNED_ADDRESS;
+    return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+static void extent(json *j, const char *key, const uint32_t size[3]) {
+    json_key(j, key);
+    json_open(j, '[');
+    for (int k = 0; k < 3; k++)
+        json_uint(j, size[k]);
+    json_close(j, ']');
+}
+
+/* The allocations that hazards are in, for the names in the report. */
+static void list_allocations(json *j, const smk_trace *trace) {
+    json_key(j, "allocations");
+    json_open(j, '{');
+    for (size_t k = 0; trace && k < trace->n_hazards; k++) {
+        const allocation *a =
+            trace->hazards[k].buffer < 0 ? NULL : memory_at((size_t)trace->hazards[k].buffer);
+        char number[32];
+        if (!a) continue;
+        snprintf(number, sizeof number, "%d", trace->hazards[k].buffer);
+        json_key(j, number);
+        report_allocation(j, a);
+    }
+    json_close(j, '}');
+}
+
+static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
+                   const smk_status *status, double seconds, bool examined) {
+    const frames callers = report_frames();
+    json j = {0};
+    json_open(&j, '{');
+    json_key(&j, "record");
+    json_text(&j, "launch");
+    json_key(&j, "kernel");
+    json_text(&j, f->signature.entry);
+    extent(&j, "grid", l->grid);
+    extent(&j, "block", l->block);
+    json_key(&j, "shared_bytes");
+    json_uint(&j, l->shared_bytes);
+    json_key(&j, "seconds");
+    json_real(&j, seconds);
+    json_key(&j, "error");
+    json_text(&j, status->code ? status->message : NULL);
+    json_key(&j, "callers");
+    report_frames_json(&j, &callers);
+    list_allocations(&j, examined ? trace : NULL);
+    json_key(&j, "trace");
+    if (examined && !status->code)
+        report_trace(&j, trace);
+    else
+        json_text(&j, NULL);
+    json_close(&j, '}');
+    report_write(&j);
+}
+
+static bool wants_trace(CUfunction f) {
+    if (f->examined < 0) f->examined = report_examines(f->signature.entry);
+    f->launches++;
+    return report_wanted() && report_check() != CHECK_NOTHING && f->examined &&
+           f->launches <= report_launch_limit();
+}
+
+static CUresult run(CUfunction f, const smk_launch *l) {
+    const size_t n = memory_count();
+    smk_trace trace = {0};
+    smk_status status = {0};
+    smk_text text = {0};
+    const bool examined = wants_trace(f), checked = examined && report_check() == CHECK_HAZARDS;
+    smk_buffer *buffers = calloc(n + 1, sizeof *buffers);
+    unsigned char **written = calloc(n + 1, sizeof *written);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (buffers && written) {
+        list_buffers(buffers, written, checked);
+        const smk_job job = {.module = f->module->loaded,
+                             .args_bytes = f->signature.args_bytes,
+                             .parameters = f->signature.offsets,
+                             .n_parameters = f->signature.n_parameters,
+                             .launches = l,
+                             .n_launches = 1,
+                             .buffers = buffers,
+                             .n_buffers = n,
+                             .written = written,
+                             .printed = &text,
+                             .trace = examined ? &trace : NULL,
+                             .hazards = checked ? SMK_FIND_HAZARDS : 0};
+        const double start = driver_seconds();
+        emu_run(&job, &status);
+        keep_printed(&text);
+        result = error_of(&status, examined ? &trace : NULL);
+        record(f, l, &trace, &status, driver_seconds() - start, examined);
+    }
+    smk_trace_free(&trace);
+    free(buffers);
+    free(written);
+    return result;
+}
+
+CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **extra) {
+    if (!c) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle_is(f, HANDLE_FUNCTION) || !stream_is(c->hStream)) return CUDA_ERROR_INVALID_HANDLE;
+    smk_launch l = {
+        .entry = f->signature.entry,
+        .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+        .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+        .cluster = {(uint32_t)f->cluster[0], (uint32_t)f->cluster[1], (uint32_t)f->cluster[2]},
+        .shared_bytes = c->sharedMemBytes};
+    CUresult result = read_attributes(c, &l);
+    if (!result) result = check_limits(f, c, l.cooperative);
+    if (result) return result;
+    unsigned char *block = calloc(1, f->signature.args_bytes + 1);
+    if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+    result = gather(&f->signature, params, extra, block);
+    if (!result) {
+        l.args = block;
+        module_ran(f->module);
+        /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
+        f->head.context->error = run(f, &l);
+    }
+    free(block);
+    return result;
+}

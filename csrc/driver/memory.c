@@ -1,0 +1,295 @@
+/* Allocations and their addresses.
+ *
+ * Allocation k is buffer k of every launch, at emu_buffer_address(k): its address never changes, and
+ * kernels find it from whatever structure they read it. Addresses of device memory are beyond
+ * those of host processes (47 bits), so a host access is a fault, as with a GPU. Pinned and
+ * managed memory is mapped at its own emulated address, so host and kernels use one pointer. There
+ * is room for about a hundred such allocations at a time.
+ *
+ * A number is used again only after many others have been, so that most uses of freed memory are
+ * found.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "driver.h"
+
+enum {
+#ifdef __aarch64__
+    HOST_BITS = 48, /* of the addresses of a host process */
+#else
+    HOST_BITS = 47,
+#endif
+    MIN_HOST_SHIFT = 4, /* 1 / 16 of them: below are the program and its heap */
+    MAX_ALLOCATIONS = 1 << 20,
+    QUARANTINE = 256,
+    WORD_BYTES = 4,
+    PAGE = 4096
+};
+static const size_t MAX_FILLED = 64u << 20; /* larger allocations begin as zeros */
+
+static struct {
+    allocation *items;
+    size_t n, capacity;
+    size_t first_device; /* the first number beyond the host's addresses */
+    size_t freed;        /* allocations of device memory that are freed and not used again */
+    size_t oldest;       /* where the search for one begins */
+    size_t bytes;        /* of device and managed memory in use */
+} memory;
+
+allocation *memory_at(size_t k) {
+    return k < memory.n && memory.items[k].used ? &memory.items[k] : NULL;
+}
+
+size_t memory_count(void) {
+    return memory.n;
+}
+
+size_t memory_in_use(void) {
+    return memory.bytes;
+}
+
+CUdeviceptr memory_address(const allocation *a) {
+    return emu_buffer_address((size_t)(a - memory.items));
+}
+
+bool memory_is_device(CUdeviceptr address) {
+    bool constant;
+    uint64_t offset;
+    return address >> HOST_BITS || emu_is_variable_address(address, &constant, &offset);
+}
+
+/* ---- numbers ---- */
+
+static bool grow(size_t n) {
+    if (n > MAX_ALLOCATIONS) return false;
+    if (n > memory.capacity) {
+        const size_t capacity = n * 2;
+        allocation *larger = realloc(memory.items, capacity * sizeof *larger);
+        if (!larger) return false;
+        memset(larger + memory.capacity, 0, (capacity - memory.capacity) * sizeof *larger);
+        memory.items = larger;
+        memory.capacity = capacity;
+    }
+    if (n > memory.n) memory.n = n;
+    return true;
+}
+
+/* A number beyond the host's addresses. False: there is none. */
+static bool device_number(size_t *out) {
+    if (!memory.first_device)
+        while (!(emu_buffer_address(memory.first_device) >> HOST_BITS))
+            memory.first_device++;
+    if (memory.n < memory.first_device && !grow(memory.first_device)) return false;
+    const size_t places = memory.n - memory.first_device;
+    for (size_t k = 0; memory.freed > QUARANTINE && k < places; k++) {
+        const size_t at = memory.first_device + (memory.oldest + k) % places;
+        if (memory.items[at].live) continue;
+        memory.oldest = at + 1 - memory.first_device;
+        memory.freed--;
+        *out = at;
+        return true;
+    }
+    *out = memory.n;
+    return grow(memory.n + 1);
+}
+
+/* Memory that is mapped at its own emulated address. NULL: there is no room. */
+static void *map_at_number(size_t bytes, size_t *out) {
+    for (size_t k = 0; !(emu_buffer_address(k + 1) >> HOST_BITS); k++) {
+        const CUdeviceptr address = emu_buffer_address(k);
+        if (address >> (HOST_BITS - MIN_HOST_SHIFT) == 0 || (memory_at(k) && memory_at(k)->live))
+            continue;
+        void *wanted = (void *)(uintptr_t)address;
+        void *at = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (at == wanted && grow(k + 1)) {
+            *out = k;
+            return at;
+        }
+        if (at != MAP_FAILED) munmap(at, bytes);
+    }
+    return NULL;
+}
+
+/* ---- allocation ---- */
+
+static void begin(size_t k, memory_kind kind, void *host, size_t bytes, unsigned flags) {
+    allocation *a = &memory.items[k];
+    *a = (allocation){.live = true,
+                      .used = true,
+                      .kind = kind,
+                      .host = host,
+                      .bytes = bytes,
+                      .flags = flags,
+                      .context = context_current(),
+                      .allocated = report_frames()};
+    snprintf(a->call, sizeof a->call, "%s", driver_call());
+    if (kind == MEMORY_DEVICE || kind == MEMORY_MANAGED) memory.bytes += bytes;
+}
+
+static void *map_anywhere(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out) {
+    size_t k;
+    if (!out || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    const bool is_device = kind == MEMORY_DEVICE;
+    if (bytes >= emu_buffer_address(1) - emu_buffer_address(0)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (kind != MEMORY_PINNED && bytes > device_memory() - memory.bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    const size_t mapped = (bytes + PAGE - 1) / PAGE * PAGE;
+    void *host = is_device ? map_anywhere(mapped) : map_at_number(mapped, &k);
+    if (!host || (is_device && !device_number(&k))) {
+        if (host) munmap(host, mapped);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    begin(k, kind, host, bytes, flags);
+    allocation *a = &memory.items[k];
+    a->mapped = mapped;
+    if (is_device) {
+        if (bytes <= MAX_FILLED) memset(host, 0xff, bytes); /* a float reads as NaN */
+        a->written = map_anywhere((bytes + WORD_BYTES - 1) / WORD_BYTES);
+    }
+    *out = memory_address(a);
+    return CUDA_SUCCESS;
+}
+
+CUresult memory_window(memory_kind kind, void *host, size_t bytes, unsigned flags,
+                       CUdeviceptr *out) {
+    size_t k;
+    if (!device_number(&k)) return CUDA_ERROR_OUT_OF_MEMORY;
+    begin(k, kind, host, bytes, flags);
+    *out = memory_address(&memory.items[k]);
+    return CUDA_SUCCESS;
+}
+
+static void end(allocation *a) {
+    if (a->written) munmap(a->written, (a->bytes + WORD_BYTES - 1) / WORD_BYTES);
+    if (a->mapped) munmap(a->host, a->mapped);
+    if (a->kind == MEMORY_DEVICE || a->kind == MEMORY_MANAGED) memory.bytes -= a->bytes;
+    if ((size_t)(a - memory.items) >= memory.first_device) memory.freed++;
+    a->live = false;
+    a->host = a->written = NULL;
+    a->freed = report_frames();
+}
+
+allocation *memory_find(CUdeviceptr address, size_t *offset) {
+    uint64_t at;
+    const int64_t k = emu_buffer_of(address, &at);
+    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    *offset = (size_t)at;
+    return a && a->live && at < a->bytes ? a : NULL;
+}
+
+CUresult memory_free(CUdeviceptr address, bool host) {
+    uint64_t offset;
+    if (!address) return CUDA_SUCCESS;
+    const int64_t k = emu_buffer_of(address, &offset);
+    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    if (a && !a->live && !offset) {
+        report_misuse("double-free", a, "%s frees memory that is free already", driver_call());
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const bool is_kind = a && (host ? a->kind == MEMORY_PINNED
+                                    : a->kind == MEMORY_DEVICE || a->kind == MEMORY_MANAGED);
+    if (!a || !a->live || offset || !is_kind) {
+        report_misuse(
+            "invalid-free", a && a->live ? a : NULL, "%s frees an address that %s", driver_call(),
+            a && a->live && offset < a->bytes
+                ? offset ? "is inside of an allocation, not at its start" : "another call allocated"
+                : "no call has allocated");
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    end(a);
+    return CUDA_SUCCESS;
+}
+
+void memory_drop_window(CUdeviceptr address) {
+    size_t offset;
+    allocation *a = memory_find(address, &offset);
+    if (a) end(a);
+}
+
+allocation *memory_registered(const void *host) {
+    for (size_t k = 0; k < memory.n; k++) {
+        allocation *a = &memory.items[k];
+        const unsigned char *at = host;
+        if (a->live && a->kind == MEMORY_REGISTERED && at >= a->host && at < a->host + a->bytes)
+            return a;
+    }
+    return NULL;
+}
+
+void memory_release_all(const struct context *context) {
+    for (size_t k = 0; k < memory.n; k++) {
+        allocation *a = &memory.items[k];
+        if (a->live && a->context == context && a->kind != MEMORY_VARIABLES) end(a);
+    }
+}
+
+/* ---- access ---- */
+
+/* Variables of the module that ran last, by the addresses that kernels use. */
+static CUdeviceptr of_variables(CUdeviceptr address) {
+    bool constant;
+    uint64_t offset;
+    CUmodule m = module_last();
+    if (!m || !emu_is_variable_address(address, &constant, &offset)) return address;
+    const CUdeviceptr window = constant ? m->constants : m->globals;
+    return window ? window + offset : address;
+}
+
+unsigned char *memory_reach(CUdeviceptr address, size_t bytes, bool write, const char *role) {
+    uint64_t offset;
+    const int64_t k = emu_buffer_of(of_variables(address), &offset);
+    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    const char *verb = write ? "writes" : "reads";
+    if (!a) {
+        report_misuse("invalid-address", NULL,
+                      "%s %s %zu bytes at %s 0x%llx, which no call has "
+                      "allocated",
+                      driver_call(), verb, bytes, role, (unsigned long long)address);
+        return NULL;
+    }
+    if (!a->live) {
+        report_misuse("use-after-free", a, "%s %s %zu bytes of memory that is free", driver_call(),
+                      verb, bytes);
+        return NULL;
+    }
+    if (offset > a->bytes || bytes > a->bytes - offset) {
+        report_misuse("copy-out-of-bounds", a,
+                      "%s %s bytes %llu to %llu of an allocation of %zu bytes", driver_call(), verb,
+                      (unsigned long long)offset, (unsigned long long)(offset + bytes) - 1,
+                      a->bytes);
+        return NULL;
+    }
+    return a->host + offset;
+}
+
+void memory_set_written(CUdeviceptr address, size_t bytes) {
+    size_t offset;
+    allocation *a = memory_find(of_variables(address), &offset);
+    if (!a || !a->written || !bytes) return;
+    const size_t first = offset / WORD_BYTES, last = (offset + bytes - 1) / WORD_BYTES;
+    memset(a->written + first, 1, last - first + 1);
+}
+
+bool memory_is_written(CUdeviceptr address, size_t bytes) {
+    size_t offset;
+    const allocation *a = memory_find(of_variables(address), &offset);
+    if (!a || !a->written || !bytes) return true;
+    const size_t first = offset / WORD_BYTES, last = (offset + bytes - 1) / WORD_BYTES;
+    return !memchr(a->written + first, 0, last - first + 1);
+}
+
+void memory_set_complete(allocation *a) {
+    if (a->written) munmap(a->written, (a->bytes + WORD_BYTES - 1) / WORD_BYTES);
+    a->written = NULL;
+}

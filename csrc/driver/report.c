@@ -1,0 +1,335 @@
+/* The records of a run: lines of JSON in the file SMEMKERN_RUN_FILE, each written at once, so that a
+ * program that crashes leaves all that came before. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <regex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+enum { MAX_MISUSES = 1000, MAX_LEAKS = 200 };
+
+static struct {
+    int file; /* -1: no record is wanted */
+    pid_t process;
+    int check;
+    uint64_t limit;
+    bool has_pattern;
+    regex_t pattern;
+    unsigned misuses;
+} report = {.file = -1};
+
+/* ---- frames ---- */
+
+frames report_frames(void) {
+    frames f = {0};
+    if (report.file >= 0) f.n = backtrace(f.at, MAX_FRAMES);
+    return f;
+}
+
+/* Each frame outside of this library: [object, offset in it, symbol]. */
+void report_frames_json(json *j, const frames *f) {
+    Dl_info own = {0}, at;
+    dladdr((void *)report_start, &own);
+    json_open(j, '[');
+    for (int k = 0; k < f->n; k++) {
+        if (!dladdr(f->at[k], &at) || at.dli_fbase == own.dli_fbase) continue;
+        json_open(j, '[');
+        json_text(j, at.dli_fname);
+        json_uint(j, (uint64_t)((uintptr_t)f->at[k] - (uintptr_t)at.dli_fbase));
+        json_text(j, at.dli_sname);
+        json_close(j, ']');
+    }
+    json_close(j, ']');
+}
+
+/* ---- start and end ---- */
+
+static int named_number(const char *name, int fallback) {
+    const char *text = getenv(name);
+    return text && *text ? atoi(text) : fallback;
+}
+
+void report_start(void) {
+    const char *name = getenv("SMEMKERN_RUN_FILE"), *pattern = getenv("SMEMKERN_RUN_KERNEL");
+    report.check = named_number("SMEMKERN_RUN_CHECK", CHECK_HAZARDS);
+    report.limit = (uint64_t)named_number("SMEMKERN_RUN_LAUNCHES", 0);
+    report.has_pattern =
+        pattern && *pattern && !regcomp(&report.pattern, pattern, REG_EXTENDED | REG_NOSUB);
+    report.process = getpid();
+    if (!name || !*name) return;
+    report.file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    json j = {0};
+    json_open(&j, '{');
+    json_key(&j, "record");
+    json_text(&j, "start");
+    json_key(&j, "process");
+    json_int(&j, report.process);
+    json_key(&j, "program");
+    json_text(&j, program_invocation_name);
+    json_close(&j, '}');
+    report_write(&j);
+}
+
+bool report_wanted(void) {
+    return report.file >= 0;
+}
+
+int report_check(void) {
+    return report.check;
+}
+
+uint64_t report_launch_limit(void) {
+    return report.limit ? report.limit : UINT64_MAX;
+}
+
+bool report_examines(const char *kernel) {
+    return !report.has_pattern || !regexec(&report.pattern, kernel, 0, NULL, 0);
+}
+
+void report_write(json *j) {
+    size_t done = 0;
+    if (report.file >= 0 && !j->failed && getpid() == report.process) {
+        j->comma = false;
+        json line = *j;
+        char *text = realloc(line.text, line.n + 1);
+        if (text) {
+            text[line.n] = '\n';
+            j->text = text;
+            while (done < line.n + 1) {
+                const ssize_t n = write(report.file, text + done, line.n + 1 - done);
+                if (n <= 0) break;
+                done += (size_t)n;
+            }
+        }
+    }
+    free(j->text);
+    *j = (json){0};
+}
+
+/* ---- allocations ---- */
+
+void report_allocation(json *j, const allocation *a) {
+    static const char *const kinds[] = {"device memory", "pinned memory", "managed memory",
+                                        "registered memory", "module variables"};
+    json_open(j, '{');
+    json_key(j, "kind");
+    json_text(j, kinds[a->kind]);
+    json_key(j, "address");
+    json_uint(j, memory_address(a));
+    json_key(j, "bytes");
+    json_uint(j, a->bytes);
+    json_key(j, "call");
+    json_text(j, a->call);
+    json_key(j, "live");
+    json_bool(j, a->live);
+    json_key(j, "callers");
+    report_frames_json(j, &a->allocated);
+    json_key(j, "freed");
+    report_frames_json(j, &a->freed);
+    json_close(j, '}');
+}
+
+static void begin_record(json *j, const char *record) {
+    json_open(j, '{');
+    json_key(j, "record");
+    json_text(j, record);
+}
+
+static void misuse_record(const char *kind, const allocation *a, const char *message,
+                          const frames *callers) {
+    json j = {0};
+    begin_record(&j, "misuse");
+    json_key(&j, "kind");
+    json_text(&j, kind);
+    json_key(&j, "message");
+    json_text(&j, message);
+    json_key(&j, "callers");
+    report_frames_json(&j, callers);
+    json_key(&j, "allocation");
+    if (a)
+        report_allocation(&j, a);
+    else
+        json_text(&j, NULL);
+    json_close(&j, '}');
+    report_write(&j);
+}
+
+void report_misuse(const char *kind, const allocation *a, const char *format, ...) {
+    char message[1024];
+    va_list list;
+    if (report.file < 0 || report.misuses++ >= MAX_MISUSES) return;
+    va_start(list, format);
+    vsnprintf(message, sizeof message, format, list);
+    va_end(list);
+    const frames callers = report_frames();
+    misuse_record(kind, a, message, &callers);
+}
+
+void report_unsupported(const char *call) {
+    json j = {0};
+    if (report.file < 0) return;
+    const frames callers = report_frames();
+    begin_record(&j, "unsupported");
+    json_key(&j, "call");
+    json_text(&j, call);
+    json_key(&j, "callers");
+    report_frames_json(&j, &callers);
+    json_close(&j, '}');
+    report_write(&j);
+}
+
+/* At the end of the process: memory that was not freed. */
+__attribute__((destructor)) void report_end(void) {
+    json j = {0};
+    unsigned n = 0;
+    if (report.file < 0 || getpid() != report.process) return;
+    for (size_t k = 0; k < memory_count(); k++) {
+        const allocation *a = memory_at(k);
+        if (!a || !a->live || a->kind == MEMORY_VARIABLES || n++ >= MAX_LEAKS) continue;
+        misuse_record("leak", a, "memory is not freed when the program ends", &a->allocated);
+    }
+    begin_record(&j, "end");
+    json_key(&j, "leaks");
+    json_uint(&j, n);
+    json_close(&j, '}');
+    report_write(&j);
+}
+
+/* ---- traces: the same tuples as those of csrc/module/tables.c, as arrays ---- */
+
+static void positions(json *j, const smk_position *at, int n) {
+    json_open(j, '[');
+    for (int k = 0; k < n; k++) {
+        json_open(j, '[');
+        json_text(j, at[k].file);
+        json_int(j, at[k].line);
+        json_close(j, ']');
+    }
+    json_close(j, ']');
+}
+
+static void place(json *j, const uint32_t at[3]) {
+    json_open(j, '[');
+    for (int k = 0; k < 3; k++)
+        json_uint(j, at[k]);
+    json_close(j, ']');
+}
+
+static void one_site(json *j, const smk_site *s) {
+    static const char *const access[] = {
+        "load", "store",  "atomic",  "copy_async",  "ldmatrix",     "stmatrix",
+        "bulk", "matrix", "texture", "remote_load", "remote_store", "remote_atomic"};
+    json_open(j, '[');
+    json_bool(j, s->shared);
+    json_text(j, s->file);
+    json_int(j, s->line);
+    json_text(j, access[s->access]);
+    json_int(j, s->width);
+    json_uint(j, s->requests);
+    json_uint(j, s->wavefronts);
+    json_uint(j, s->ideal);
+    json_uint(j, s->worst);
+    json_uint(j, s->bytes);
+    json_int(j, s->direction);
+    positions(j, s->callers, s->n_callers);
+    json_open(j, '[');
+    place(j, s->worst_request.block);
+    json_uint(j, s->worst_request.warp);
+    json_uint(j, s->worst_request.active);
+    json_open(j, '[');
+    for (int lane = 0; lane < 32; lane++)
+        json_uint(j, s->worst_request.address[lane]);
+    json_close(j, ']');
+    json_close(j, ']');
+    json_uint(j, s->machine_requests);
+    json_uint(j, s->machine_wavefronts);
+    json_uint(j, s->machine_ideal);
+    json_close(j, ']');
+}
+
+static void party(json *j, const smk_party *p) {
+    json_open(j, '[');
+    json_text(j, p->file);
+    json_int(j, p->line);
+    json_text(j, p->text);
+    place(j, p->block);
+    place(j, p->thread);
+    positions(j, p->callers, p->n_callers);
+    json_close(j, ']');
+}
+
+static void one_hazard(json *j, const smk_hazard *h) {
+    static const char *const kinds[] = {
+#define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
+        SMK_HAZARD_MAP(X)
+#undef X
+    };
+    static const char *const spaces[] = {
+        [SMK_SHARED_SPACE] = "shared", [SMK_GLOBAL_SPACE] = "global", [SMK_OTHER_SPACE] = "other"};
+    json_open(j, '[');
+    json_text(j, kinds[h->kind]);
+    party(j, &h->party);
+    party(j, &h->other);
+    json_text(j, spaces[h->space]);
+    json_int(j, h->offset);
+    json_int(j, h->width);
+    json_int(j, h->buffer); /* in place of an argument */
+    json_int(j, h->offset);
+    json_text(j, h->variable);
+    json_int(j, h->variable_at);
+    json_uint(j, h->count);
+    json_text(j, h->message);
+    json_close(j, ']');
+}
+
+static void totals(json *j, const smk_trace *t) {
+    const struct {
+        const char *name;
+        uint64_t value;
+    } all[] = {{"warp_instructions", t->warp_instructions},
+               {"barriers", t->barriers},
+               {"flops", t->flops},
+               {"blocks_traced", t->blocks},
+               {"grid_blocks", t->grid_blocks},
+               {"shared_bytes", t->shared_bytes}};
+    json_open(j, '{');
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        json_key(j, all[k].name);
+        json_uint(j, all[k].value);
+    }
+    json_close(j, '}');
+}
+
+void report_trace(json *j, const smk_trace *t) {
+    json_open(j, '[');
+    json_open(j, '[');
+    for (size_t k = 0; k < t->n_sites; k++)
+        one_site(j, &t->sites[k]);
+    json_close(j, ']');
+    json_open(j, '{');
+    for (size_t k = 0; k < t->n_opcodes; k++) {
+        json_key(j, t->opcodes[k].opcode);
+        json_open(j, '[');
+        json_uint(j, t->opcodes[k].warps);
+        json_uint(j, t->opcodes[k].lanes);
+        json_uint(j, t->opcodes[k].flops);
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+    totals(j, t);
+    json_open(j, '[');
+    for (size_t k = 0; k < t->n_hazards; k++)
+        one_hazard(j, &t->hazards[k]);
+    json_close(j, ']');
+    json_bool(j, t->checked);
+    json_bool(j, t->incomplete);
+    json_close(j, ']');
+}

@@ -1,0 +1,344 @@
+"""What a program did under `smemkern run`: the records of csrc/driver/report.c, by kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._compiler.demangle import demangled
+from . import hazards
+from .hazards import place
+from .launch import Launch
+from .observe import Trace
+
+
+class Caller(NamedTuple):
+    """A line of the program, as far as its debug information tells."""
+
+    file: str | None  # the path; None: not known
+    line: int
+    text: str  # "saxpy.cu:12", "main in saxpy", "saxpy"
+
+
+class Misuse(NamedTuple):
+    """A wrong call of the host."""
+
+    kind: str  # "use-after-free", "double-free", "copy-out-of-bounds", "leak", ...
+    message: str
+    caller: Caller
+    allocated: Caller | None  # of the memory that the call is about
+    freed: Caller | None
+    count: int  # type: ignore[assignment]   # of the same message at the same line
+
+
+class KernelRuns(NamedTuple):
+    """All launches of one kernel."""
+
+    name: str
+    launches: int
+    examined: int  # with counts
+    seconds: float
+    callers: tuple[Caller, ...]  # where it is launched
+    errors: tuple[str, ...]  # launches that failed
+    trace: Trace | None  # the sums of the launches that were examined
+
+    @property
+    def written(self) -> str:
+        return demangled(self.name).written
+
+
+class ProgramRun(NamedTuple):
+    """A run of a program."""
+
+    started: bool  # it called cuInit
+    ended: bool  # it came to its end: leaks are known
+    kernels: tuple[KernelRuns, ...]
+    misuses: tuple[Misuse, ...]
+    leaks: tuple[Misuse, ...]
+    unsupported: tuple[tuple[str, Caller], ...]
+
+
+def read(file: Path) -> ProgramRun:
+    """Reads the records of a run. A last line that is cut off is left out."""
+    records = []
+    for line in file.read_text(encoding="ascii", errors="replace").splitlines():
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    lines = _Lines(records)
+    launches: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        if record["record"] == "launch":
+            launches.setdefault(record["kernel"], []).append(record)
+    wrong = [record for record in records if record["record"] == "misuse"]
+    kinds = {record["record"] for record in records}
+    return ProgramRun(
+        started="start" in kinds,
+        ended="end" in kinds,
+        kernels=tuple(_kernel(name, of, lines) for name, of in launches.items()),
+        misuses=_misuses([one for one in wrong if one["kind"] != "leak"], lines),
+        leaks=_misuses([one for one in wrong if one["kind"] == "leak"], lines),
+        unsupported=tuple(
+            (record["call"], lines.caller(record["callers"]))
+            for record in records
+            if record["record"] == "unsupported"
+        ),
+    )
+
+
+# ---- source lines of the host ----
+
+
+def _load_address(path: str) -> int | None:
+    """The address that a program's file is linked for: 0 if it can be anywhere. None: no ELF."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+            if head[:5] != b"\x7fELF\x02":
+                return None
+            kind, *_ = struct.unpack_from("<H", head, 16)
+            at, size, n = (
+                struct.unpack_from("<Q", head, 32)[0],
+                *struct.unpack_from("<HH", head, 54),
+            )
+            file.seek(at)
+            segments = file.read(size * n)
+    except (OSError, struct.error):
+        return None
+    if kind != 2:  # ET_EXEC
+        return 0
+    loads = [
+        struct.unpack_from("<Q", segments, k * size + 16)[0]
+        for k in range(n)
+        if struct.unpack_from("<I", segments, k * size)[0] == 1
+    ]
+    return min(loads, default=0)
+
+
+_HEADER = re.compile(r"\.(h|hh|hpp|cuh|inl)$|\.stub\.c$")
+_SYSTEM = re.compile(r"/(lib(c|dl|m|pthread|stdc\+\+)|ld)[.-][^/]*$")  # objects
+
+
+class _Lines:
+    """The lines of return addresses, by addr2line where that exists."""
+
+    def __init__(self, records: Iterable[Mapping[str, Any]]) -> None:
+        wanted: dict[str, set[int]] = {}
+        for record in records:
+            memory = record.get("allocation") or {}
+            lists = [record.get("callers"), memory.get("callers"), memory.get("freed")]
+            for one in (record.get("allocations") or {}).values():
+                lists += [one["callers"], one["freed"]]
+            for frames in lists:
+                for path, offset, _ in frames or ():
+                    wanted.setdefault(path, set()).add(offset)
+        self._known: dict[tuple[str, int], tuple[str, str, int]] = {}
+        if shutil.which("addr2line"):
+            for path, offsets in wanted.items():
+                self._ask(path, sorted(offsets))
+
+    def _ask(self, path: str, offsets: Sequence[int]) -> None:
+        base = _load_address(path)
+        if base is None:
+            return
+        # A return address is behind its call, so the byte before it is asked for.
+        asked = "".join(f"{base + offset - 1:#x}\n" for offset in offsets)
+        try:
+            told = subprocess.run(
+                ["addr2line", "-f", "-e", path],
+                input=asked,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=True,
+            ).stdout.splitlines()
+        except (OSError, subprocess.SubprocessError):
+            return
+        for offset, name, where in zip(offsets, told[::2], told[1::2], strict=False):
+            found = re.match(r"(?P<file>.+):(?P<line>\d+)", where)
+            file = found["file"] if found and found["file"] != "??" else ""
+            self._known[path, offset] = (name, file, int(found["line"]) if found and file else 0)
+
+    def caller(self, frames: Sequence[Sequence[Any]], kernel: str = "") -> Caller:
+        """The innermost frame with a line in a source, else in a header: CUDA's have wrappers.
+
+        nvcc's launching function has the kernel's own name, and is no caller.
+        """
+        known = [
+            self._known.get((path, offset), ("", "", 0))
+            for path, offset, _ in frames
+            if not _SYSTEM.search(path)
+        ]
+        lines = [(file, line) for name, file, line in known if file and line and name != kernel]
+        for file, line in sorted(lines, key=lambda one: bool(_HEADER.search(one[0]))):
+            return Caller(file, line, f"{Path(file).name}:{line}")
+        own = [path for path, *_ in frames if not _SYSTEM.search(path)]
+        main = Path(own[-1]).name if own else "the program"
+        return Caller(None, 0, f"a line of {main} (compile with -g to see which)")
+
+
+# ---- misuse ----
+
+
+def _misuses(records: Iterable[Mapping[str, Any]], lines: _Lines) -> tuple[Misuse, ...]:
+    found: dict[tuple[str, str, str], Misuse] = {}
+    for record in records:
+        memory = record["allocation"]
+        allocated = lines.caller(memory["callers"]) if memory else None
+        freed = lines.caller(memory["freed"]) if memory and not memory["live"] else None
+        message = record["message"]
+        if record["kind"] == "leak":
+            message = f"{_described(memory)} is not freed when the program ends"
+        caller = lines.caller(record["callers"])
+        key = (record["kind"], message, caller.text)
+        before = found.get(key)
+        count = before.count + 1 if before else 1
+        found[key] = Misuse(record["kind"], message, caller, allocated, freed, count)
+    return tuple(found.values())
+
+
+def _described(memory: Mapping[str, Any]) -> str:
+    return f"{memory['kind']} of {memory['bytes']} bytes"
+
+
+# ---- kernels ----
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(one) for one in value) if isinstance(value, list) else value
+
+
+def _kernel(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> KernelRuns:
+    traced = [record for record in records if record["trace"] is not None]
+    callers = dict.fromkeys(lines.caller(record["callers"], name) for record in records)
+    return KernelRuns(
+        name,
+        len(records),
+        len(traced),
+        sum(record["seconds"] for record in records),
+        tuple(callers),
+        tuple(dict.fromkeys(record["error"] for record in records if record["error"])),
+        _trace(name, traced, lines) if traced else None,
+    )
+
+
+def _trace(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> Trace:
+    raws = [_tuples(record["trace"]) for record in records]
+    sites = _merged_sites([raw[0] for raw in raws])
+    names: list[str] = []
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    for record, raw in zip(records, raws, strict=True):
+        for one in raw[3]:
+            kind, party, other, space, *_ = one
+            key = (kind, party[:2], other[:2], space)
+            if key in found:
+                found[key][10] += one[10]
+                continue
+            found[key] = list(one)
+            memory = record["allocations"].get(str(one[6]))
+            found[key][6] = len(names) if memory else -1
+            if memory:
+                names.append(_name_of(memory, lines))
+    opcodes: dict[str, tuple[int, ...]] = {}
+    for raw in raws:
+        for opcode, counts in raw[1].items():
+            before = opcodes.get(opcode, (0, 0, 0))
+            opcodes[opcode] = tuple(a + b for a, b in zip(before, counts, strict=True))
+    totals = {key: sum(raw[2][key] for raw in raws) for key in raws[0][2]}
+    totals["shared_bytes"] = max(raw[2]["shared_bytes"] for raw in raws)
+    hazard_rows = [tuple(one) for one in found.values()]
+    raw = (
+        sites,
+        opcodes,
+        totals,
+        hazard_rows,
+        any(one[4] for one in raws),
+        any(one[5] for one in raws),
+        (),
+    )
+    grids = tuple(_tuples(record["grid"]) for record in records)
+    launch = Launch(
+        name,
+        "Kernel",
+        None,
+        None,
+        grids,
+        _tuples(records[0]["block"]),
+        _sources(sites, hazard_rows),
+    )
+    return Trace(None, raw, hazards.rows(hazard_rows, names, [None] * len(names)), launch)
+
+
+def _name_of(memory: Mapping[str, Any], lines: _Lines) -> str:
+    where = lines.caller(memory["callers"])
+    freed = "" if memory["live"] else f", freed at {lines.caller(memory['freed']).text}"
+    at = f" at {where.text}" if where.file else ""
+    return f"{_described(memory)} ({memory['call']}{at}{freed})"
+
+
+def _merged_sites(lists: Sequence[Sequence[tuple[Any, ...]]]) -> tuple[tuple[Any, ...], ...]:
+    """The sums over launches. The k-th instruction of a line is the same one in each launch."""
+    merged: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for sites in lists:
+        seen: dict[tuple[Any, ...], int] = {}
+        for site in sites:
+            shared, file, line, op, width, requests, cost, ideal, worst, size = site[:10]
+            way, callers, request, *machine = site[10:]
+            same = (shared, file, line, op, width, way, callers)
+            seen[same] = seen.get(same, 0) + 1
+            key = (*same, seen[same])
+            before = merged.get(key)
+            if before is not None:
+                sums = (requests, cost, ideal, size, *machine)
+                old = (*before[5:8], before[9], *before[13:])
+                requests, cost, ideal, size, *machine = (
+                    a + b for a, b in zip(sums, old, strict=True)
+                )
+                if before[8] >= worst:
+                    worst, request = before[8], before[12]
+            merged[key] = (
+                *(shared, file, line, op, width, requests, cost, ideal, worst, size),
+                *(way, callers, request, *machine),
+            )
+    return tuple(merged.values())
+
+
+_LARGEST = 16 << 20  # bytes of a source
+
+
+def _sources(sites: Iterable[tuple[Any, ...]], found: Iterable[tuple[Any, ...]]) -> dict[str, str]:
+    """The texts of the files that line information names, by their names without folders."""
+    paths = {site[1] for site in sites}
+    paths |= {path for site in sites for path, _ in site[11]}
+    for one in found:
+        paths |= {one[1][0], one[2][0]}
+    texts = {}
+    for path in filter(None, paths):
+        file = Path(path)
+        try:
+            if file.stat().st_size <= _LARGEST:
+                texts[file.name] = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+    return texts
+
+
+def path_of(run: ProgramRun, name: str | None) -> Path | None:
+    """A file in the folder of a launching source, where line information has no folder."""
+    if name is None:
+        return None
+    for kernel in run.kernels:
+        for caller in kernel.callers:
+            if caller.file and (Path(caller.file).parent / name).is_file():
+                return Path(caller.file).parent / name
+    return Path(name) if Path(name).is_file() else None
+
+
+__all__ = ["Caller", "KernelRuns", "Misuse", "ProgramRun", "path_of", "place", "read"]

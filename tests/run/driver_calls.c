@@ -1,0 +1,78 @@
+/* A program of driver API calls, compiled by cc: what it needs of cuda.h, it declares itself. It
+ * runs the PTX of its first argument: kernels `add`, `race` and `beyond`. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int CUresult;
+typedef uint64_t CUdeviceptr;
+typedef struct any *handle;
+
+CUresult cuInit(unsigned flags);
+CUresult cuDeviceGet(int *device, int ordinal);
+CUresult cuDevicePrimaryCtxRetain(handle *context, int device);
+CUresult cuCtxSetCurrent(handle context);
+CUresult cuCtxSynchronize(void);
+CUresult cuModuleLoad(handle *module, const char *file);
+CUresult cuModuleGetFunction(handle *function, handle module, const char *name);
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
+CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
+CUresult cuGraphCreate(handle *graph, unsigned flags);
+CUresult cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, handle stream, void **params, void **extra);
+
+enum { N = 100 };
+
+static handle module;
+
+static void check(CUresult result, const char *what) {
+    if (!result) return;
+    printf("%s: %d\n", what, result);
+    exit(3);
+}
+
+static CUresult start(const char *kernel, unsigned threads, CUdeviceptr address, int n) {
+    handle f;
+    void *params[] = {&address, &n};
+    check(cuModuleGetFunction(&f, module, kernel), "cuModuleGetFunction");
+    return cuLaunchKernel(f, 1, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
+}
+
+int main(int n, char **words) {
+    handle context, graph;
+    int device, values[N];
+    CUdeviceptr address;
+    check(cuInit(0), "cuInit");
+    check(cuDeviceGet(&device, 0), "cuDeviceGet");
+    check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    check(cuModuleLoad(&module, words[1]), "cuModuleLoad");
+    check(cuMemAlloc_v2(&address, sizeof values), "cuMemAlloc");
+    for (int k = 0; k < N; k++)
+        values[k] = k;
+    for (int k = 2; k < n; k++) {
+        const char *word = words[k];
+        if (!strcmp(word, "fill"))
+            check(cuMemcpyHtoD_v2(address, values, sizeof values), "cuMemcpyHtoD");
+        else if (!strcmp(word, "back"))
+            check(cuMemcpyDtoH_v2(values, address, sizeof values), "cuMemcpyDtoH");
+        else if (!strcmp(word, "show"))
+            printf("%d %d\n", values[0], values[N - 1]);
+        else if (!strcmp(word, "free"))
+            printf("free %d\n", cuMemFree_v2(address));
+        else if (!strcmp(word, "copy-out"))
+            printf("copy %d\n", cuMemcpyDtoH_v2(values, address + 4, sizeof values));
+        else if (!strcmp(word, "graph"))
+            printf("graph %d\n", cuGraphCreate(&graph, 0));
+        else if (!strcmp(word, "sync"))
+            printf("sync %d\n", cuCtxSynchronize());
+        else if (!strcmp(word, "crash"))
+            abort();
+        else
+            printf("%s %d\n", word, start(word, 128, address, N));
+    }
+    return 0;
+}

@@ -1,0 +1,98 @@
+"""`smemkern run` on programs that nvcc compiles: their own checks pass, and the report is right."""
+
+import json
+import random
+import re
+
+import pytest
+
+import run_programs
+
+PAGE = run_programs.ROOT / "docs" / "run.md"
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """compiled(name, *options): a program of programs/, compiled once with these options."""
+    made = {}
+
+    def compile_one(name, *options):
+        if (name, options) not in made:
+            folder = tmp_path_factory.mktemp(name)
+            text = run_programs.page_source() if name == "sum" else None
+            made[name, options] = run_programs.compiled(folder, name, *options, text=text)
+        return made[name, options]
+
+    return compile_one
+
+
+def document(run_program, *words):
+    status, out, _ = run_program("--json", *words)
+    return status, json.loads(out)
+
+
+LINKED = [
+    ("-arch=sm_75",),
+    ("-arch=sm_80", "-cudart", "shared"),
+    ("-arch=sm_90", "-no-compress"),
+    ("-arch=sm_75", "-compress-mode=size"),
+    ("-arch=sm_75", "-compress-mode=speed"),
+    ("-gencode", "arch=compute_80,code=compute_80"),
+    ("-rdc=true", "-arch=sm_80"),
+]
+
+
+@pytest.mark.parametrize("options", LINKED, ids=" ".join)
+def test_saxpy(compiled, run_program, options):
+    program, n = compiled("saxpy", *options), random.randrange(1, 5000)
+    status, out, err = run_program(program, n)
+    assert (status, err) == (0, "") and out.startswith("PASS\n"), n
+    assert "1 kernel, 1 launch: 0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out
+    _, found = document(run_program, program, n)
+    [kernel] = found["kernels"]
+    assert kernel["grids"] == [[(n + 255) // 256, 1, 1]] and kernel["block"] == [256, 1, 1]
+    assert kernel["flops"] == 2 * n
+    assert sum(row["bytes"] for row in kernel["global"]) == 3 * 4 * n
+
+
+def test_many_calls(compiled, run_program):
+    status, out, _ = run_program(compiled("many", "-arch=sm_80"))
+    assert status == 0 and "PASS\n" in out
+    assert "before\nhello from 0\nhello from 1\n" in out  # printf shows when the host waits
+    assert "0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out
+    status, found = document(run_program, "--gpu", "a100", compiled("many", "-arch=sm_80"))
+    assert found["gpu"] == "NVIDIA A100" and status == 0
+
+
+def test_a_race_has_its_lines(compiled, run_program):
+    program = compiled("sum", "-arch=sm_75")
+    status, found = document(run_program, "--error-exitcode", "3", program)
+    [kernel] = found["kernels"]
+    text = run_programs.page_source().splitlines()
+    kinds = {row["kind"] for row in kernel["hazards"]}
+    assert status == 3 and kinds and kinds <= {"RAW", "WAR"}
+    for row in kernel["hazards"]:
+        assert "part[threadIdx.x] +=" in text[row["line"] - 1]
+        assert "part[threadIdx.x] +=" in text[row["other_line"] - 1]
+    [leak] = found["leaks"]
+    assert "cudaMalloc(&y" in text[leak["line"] - 1]
+
+
+def test_the_page_shows_what_is_printed(compiled, run_program):
+    status, out, err = run_program(compiled("sum"))
+    shown = re.search(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1]
+    assert (status, err) == (0, "") and out.split() == shown.split()
+
+
+def test_machine_code_only(compiled, run_program):
+    program = compiled("saxpy", "-gencode", "arch=compute_80,code=sm_80")
+    status, out, _ = run_program("--error-exitcode", "5", program)
+    assert status == 5 and out.startswith("FAIL")
+    told = " ".join(out.split())
+    assert "machine code of sm_80 and no PTX" in told
+    assert "-gencode arch=compute_80,code=compute_80" in told
+
+
+def test_ptx_for_a_newer_gpu(compiled, run_program):
+    _, out, _ = run_program("--gpu", "a100", compiled("saxpy", "-arch=sm_90", "-no-compress"))
+    assert "compute_90, newer than this GPU" in " ".join(out.split())
