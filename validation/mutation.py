@@ -284,7 +284,9 @@ def record_of(every: list[Image], clean: dict[str, Record], lines: list[Record])
     for line in lines:
         if not line["kinds"]:
             row = line["image"].split("-")[0].split("_", 1)[1]
-            line["reason"] = reason(row, line["kind"], line["text"], line["source"])
+            # A row that was not run again keeps its reason if its source has changed since.
+            before = line.get("reason", "")
+            line["reason"] = reason(row, line["kind"], line["text"], line["source"]) or before
             line["verdict"] = verdict(Counter(), line["wrong"])
             if line["reason"] in UNSEEN:
                 line["verdict"] = "unseen"

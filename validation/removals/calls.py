@@ -64,7 +64,7 @@ ORDER_ONLY += ("fp16x1", "fp16x3_guarded", "ozaki2", "mma_ozaki2")
 FEW = [(67, 45, 31), (130, 132, 20)]
 # Persistent kernels, with 132 blocks that loop over tiles: the tile size along K.
 PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
-PERSISTENT |= {"fp16x3_guarded": 64, "fp16x1": 64}
+PERSISTENT |= {"fp16x1": 64}
 # The same without split-K: more tiles, of all moduli, than blocks.
 MANY_TILES = dict.fromkeys(("ozaki2", "mma_ozaki2"), [(1290, 20, 140), (20, 2570, 300)])
 # Kernels that multiply tiles whose numbers span many powers of two in another way.

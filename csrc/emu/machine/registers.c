@@ -61,9 +61,9 @@ static uint32_t registers_by_blocks(const ptx_function *f) {
 
 uint32_t launch_registers(const ptx_module *module, const ptx_function *kernel) {
     const uint32_t by_blocks = registers_by_blocks(kernel), given = kernel->max_registers[0];
-    const uint32_t requested = max_requested(module, kernel);
     uint32_t registers = given && (!by_blocks || given < by_blocks) ? given : by_blocks;
     if (!registers) return 0;
+    const uint32_t requested = max_requested(module, kernel);
     if (requested && registers > requested) registers = requested;
     if (registers > MAX_REGISTERS) registers = MAX_REGISTERS;
     if (registers < MIN_REGISTERS) registers = MIN_REGISTERS;
