@@ -12,7 +12,7 @@
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
  *     launch.c           launches on the emulator
- *     json.c, report.c   the records that Python reads
+ *     report.c           the records that Python reads
  *
  * Calls are executed when they are made, one after the other. That is one of the orders that
  * streams and events allow. A lock makes calls of several threads take turns.
@@ -23,6 +23,7 @@
 #include <stdbool.h>
 
 #include "cuda_types.h"
+#include "../core/json.h"
 #include "../emu/emu.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -217,21 +218,6 @@ CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int 
 void launch_flush_printed(void);
 
 /* ---- report.c ---- */
-
-typedef struct json {
-    char *text;
-    size_t n, capacity;
-    bool failed, comma;
-} json;
-
-void json_text(json *j, const char *text); /* a string, escaped; NULL: null */
-void json_int(json *j, int64_t value);
-void json_uint(json *j, uint64_t value);
-void json_real(json *j, double value);
-void json_bool(json *j, bool value);
-void json_key(json *j, const char *key);
-void json_open(json *j, char bracket);
-void json_close(json *j, char bracket);
 
 void report_start(void);
 void report_end(void);

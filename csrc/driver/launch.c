@@ -166,24 +166,22 @@ static CUresult error_of(const smk_status *status, const smk_trace *trace) {
 }
 
 static void extent(json *j, const char *key, const uint32_t size[3]) {
-    json_key(j, key);
-    json_open(j, '[');
+    json_open(j, key, '[');
     for (int k = 0; k < 3; k++)
-        json_uint(j, size[k]);
+        json_unsigned(j, NULL, size[k]);
     json_close(j, ']');
 }
 
 /* The allocations that hazards are in, for the names in the report. */
 static void list_allocations(json *j, const smk_trace *trace) {
-    json_key(j, "allocations");
-    json_open(j, '{');
+    json_open(j, "allocations", '{');
     for (size_t k = 0; trace && k < trace->n_hazards; k++) {
         const allocation *a =
             trace->hazards[k].buffer < 0 ? NULL : memory_at((size_t)trace->hazards[k].buffer);
         char number[32];
         if (!a) continue;
         snprintf(number, sizeof number, "%d", trace->hazards[k].buffer);
-        json_key(j, number);
+        json_next(j, number);
         report_allocation(j, a);
     }
     json_close(j, '}');
@@ -193,27 +191,22 @@ static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
                    const smk_status *status, double seconds, bool examined) {
     const frames callers = report_frames();
     json j = {0};
-    json_open(&j, '{');
-    json_key(&j, "record");
-    json_text(&j, "launch");
-    json_key(&j, "kernel");
-    json_text(&j, f->signature.entry);
+    json_open(&j, NULL, '{');
+    json_text(&j, "record", "launch");
+    json_text(&j, "kernel", f->signature.entry);
     extent(&j, "grid", l->grid);
     extent(&j, "block", l->block);
-    json_key(&j, "shared_bytes");
-    json_uint(&j, l->shared_bytes);
-    json_key(&j, "seconds");
-    json_real(&j, seconds);
-    json_key(&j, "error");
-    json_text(&j, status->code ? status->message : NULL);
-    json_key(&j, "callers");
+    json_unsigned(&j, "shared_bytes", l->shared_bytes);
+    json_real(&j, "seconds", seconds);
+    json_text(&j, "error", status->code ? status->message : NULL);
+    json_next(&j, "callers");
     report_frames_json(&j, &callers);
     list_allocations(&j, examined ? trace : NULL);
-    json_key(&j, "trace");
+    json_next(&j, "trace");
     if (examined && !status->code)
         report_trace(&j, trace);
     else
-        json_text(&j, NULL);
+        json_text(&j, NULL, NULL);
     json_close(&j, '}');
     report_write(&j);
 }

@@ -38,13 +38,13 @@ frames report_frames(void) {
 void report_frames_json(json *j, const frames *f) {
     Dl_info own = {0}, at;
     dladdr((void *)report_start, &own);
-    json_open(j, '[');
+    json_open(j, NULL, '[');
     for (int k = 0; k < f->n; k++) {
         if (!dladdr(f->at[k], &at) || at.dli_fbase == own.dli_fbase) continue;
-        json_open(j, '[');
-        json_text(j, at.dli_fname);
-        json_uint(j, (uint64_t)((uintptr_t)f->at[k] - (uintptr_t)at.dli_fbase));
-        json_text(j, at.dli_sname);
+        json_open(j, NULL, '[');
+        json_text(j, NULL, at.dli_fname);
+        json_unsigned(j, NULL, (uint64_t)((uintptr_t)f->at[k] - (uintptr_t)at.dli_fbase));
+        json_text(j, NULL, at.dli_sname);
         json_close(j, ']');
     }
     json_close(j, ']');
@@ -67,13 +67,10 @@ void report_start(void) {
     if (!name || !*name) return;
     report.file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     json j = {0};
-    json_open(&j, '{');
-    json_key(&j, "record");
-    json_text(&j, "start");
-    json_key(&j, "process");
-    json_int(&j, report.process);
-    json_key(&j, "program");
-    json_text(&j, program_invocation_name);
+    json_open(&j, NULL, '{');
+    json_text(&j, "record", "start");
+    json_number(&j, "process", report.process);
+    json_text(&j, "program", program_invocation_name);
     json_close(&j, '}');
     report_write(&j);
 }
@@ -96,20 +93,13 @@ bool report_examines(const char *kernel) {
 
 void report_write(json *j) {
     size_t done = 0;
-    if (report.file >= 0 && !j->failed && getpid() == report.process) {
-        j->comma = false;
-        json line = *j;
-        char *text = realloc(line.text, line.n + 1);
-        if (text) {
-            text[line.n] = '\n';
-            j->text = text;
-            while (done < line.n + 1) {
-                const ssize_t n = write(report.file, text + done, line.n + 1 - done);
-                if (n <= 0) break;
-                done += (size_t)n;
-            }
+    json_raw(j, "\n");
+    if (report.file >= 0 && !j->out_of_memory && getpid() == report.process)
+        while (done < j->n) {
+            const ssize_t n = write(report.file, j->text + done, j->n - done);
+            if (n <= 0) break;
+            done += (size_t)n;
         }
-    }
     free(j->text);
     *j = (json){0};
 }
@@ -119,45 +109,37 @@ void report_write(json *j) {
 void report_allocation(json *j, const allocation *a) {
     static const char *const kinds[] = {"device memory", "pinned memory", "managed memory",
                                         "registered memory", "module variables"};
-    json_open(j, '{');
-    json_key(j, "kind");
-    json_text(j, kinds[a->kind]);
-    json_key(j, "address");
-    json_uint(j, memory_address(a));
-    json_key(j, "bytes");
-    json_uint(j, a->bytes);
-    json_key(j, "call");
-    json_text(j, a->call);
-    json_key(j, "live");
-    json_bool(j, a->live);
-    json_key(j, "callers");
+    json_open(j, NULL, '{');
+    json_text(j, "kind", kinds[a->kind]);
+    json_unsigned(j, "address", memory_address(a));
+    json_unsigned(j, "bytes", a->bytes);
+    json_text(j, "call", a->call);
+    json_true_false(j, "live", a->live);
+    json_next(j, "callers");
     report_frames_json(j, &a->allocated);
-    json_key(j, "freed");
+    json_next(j, "freed");
     report_frames_json(j, &a->freed);
     json_close(j, '}');
 }
 
 static void begin_record(json *j, const char *record) {
-    json_open(j, '{');
-    json_key(j, "record");
-    json_text(j, record);
+    json_open(j, NULL, '{');
+    json_text(j, "record", record);
 }
 
 static void misuse_record(const char *kind, const allocation *a, const char *message,
                           const frames *callers) {
     json j = {0};
     begin_record(&j, "misuse");
-    json_key(&j, "kind");
-    json_text(&j, kind);
-    json_key(&j, "message");
-    json_text(&j, message);
-    json_key(&j, "callers");
+    json_text(&j, "kind", kind);
+    json_text(&j, "message", message);
+    json_next(&j, "callers");
     report_frames_json(&j, callers);
-    json_key(&j, "allocation");
+    json_next(&j, "allocation");
     if (a)
         report_allocation(&j, a);
     else
-        json_text(&j, NULL);
+        json_text(&j, NULL, NULL);
     json_close(&j, '}');
     report_write(&j);
 }
@@ -178,9 +160,8 @@ void report_unsupported(const char *call) {
     if (report.file < 0) return;
     const frames callers = report_frames();
     begin_record(&j, "unsupported");
-    json_key(&j, "call");
-    json_text(&j, call);
-    json_key(&j, "callers");
+    json_text(&j, "call", call);
+    json_next(&j, "callers");
     report_frames_json(&j, &callers);
     json_close(&j, '}');
     report_write(&j);
@@ -197,8 +178,7 @@ __attribute__((destructor)) void report_end(void) {
         misuse_record("leak", a, "memory is not freed when the program ends", &a->allocated);
     }
     begin_record(&j, "end");
-    json_key(&j, "leaks");
-    json_uint(&j, n);
+    json_unsigned(&j, "leaks", n);
     json_close(&j, '}');
     report_write(&j);
 }
@@ -206,20 +186,20 @@ __attribute__((destructor)) void report_end(void) {
 /* ---- traces: the same tuples as those of csrc/module/tables.c, as arrays ---- */
 
 static void positions(json *j, const smk_position *at, int n) {
-    json_open(j, '[');
+    json_open(j, NULL, '[');
     for (int k = 0; k < n; k++) {
-        json_open(j, '[');
-        json_text(j, at[k].file);
-        json_int(j, at[k].line);
+        json_open(j, NULL, '[');
+        json_text(j, NULL, at[k].file);
+        json_number(j, NULL, at[k].line);
         json_close(j, ']');
     }
     json_close(j, ']');
 }
 
 static void place(json *j, const uint32_t at[3]) {
-    json_open(j, '[');
+    json_open(j, NULL, '[');
     for (int k = 0; k < 3; k++)
-        json_uint(j, at[k]);
+        json_unsigned(j, NULL, at[k]);
     json_close(j, ']');
 }
 
@@ -227,39 +207,39 @@ static void one_site(json *j, const smk_site *s) {
     static const char *const access[] = {
         "load", "store",  "atomic",  "copy_async",  "ldmatrix",     "stmatrix",
         "bulk", "matrix", "texture", "remote_load", "remote_store", "remote_atomic"};
-    json_open(j, '[');
-    json_bool(j, s->shared);
-    json_text(j, s->file);
-    json_int(j, s->line);
-    json_text(j, access[s->access]);
-    json_int(j, s->width);
-    json_uint(j, s->requests);
-    json_uint(j, s->wavefronts);
-    json_uint(j, s->ideal);
-    json_uint(j, s->worst);
-    json_uint(j, s->bytes);
-    json_int(j, s->direction);
+    json_open(j, NULL, '[');
+    json_true_false(j, NULL, s->shared);
+    json_text(j, NULL, s->file);
+    json_number(j, NULL, s->line);
+    json_text(j, NULL, access[s->access]);
+    json_number(j, NULL, s->width);
+    json_unsigned(j, NULL, s->requests);
+    json_unsigned(j, NULL, s->wavefronts);
+    json_unsigned(j, NULL, s->ideal);
+    json_unsigned(j, NULL, s->worst);
+    json_unsigned(j, NULL, s->bytes);
+    json_number(j, NULL, s->direction);
     positions(j, s->callers, s->n_callers);
-    json_open(j, '[');
+    json_open(j, NULL, '[');
     place(j, s->worst_request.block);
-    json_uint(j, s->worst_request.warp);
-    json_uint(j, s->worst_request.active);
-    json_open(j, '[');
+    json_unsigned(j, NULL, s->worst_request.warp);
+    json_unsigned(j, NULL, s->worst_request.active);
+    json_open(j, NULL, '[');
     for (int lane = 0; lane < 32; lane++)
-        json_uint(j, s->worst_request.address[lane]);
+        json_unsigned(j, NULL, s->worst_request.address[lane]);
     json_close(j, ']');
     json_close(j, ']');
-    json_uint(j, s->machine_requests);
-    json_uint(j, s->machine_wavefronts);
-    json_uint(j, s->machine_ideal);
+    json_unsigned(j, NULL, s->machine_requests);
+    json_unsigned(j, NULL, s->machine_wavefronts);
+    json_unsigned(j, NULL, s->machine_ideal);
     json_close(j, ']');
 }
 
 static void party(json *j, const smk_party *p) {
-    json_open(j, '[');
-    json_text(j, p->file);
-    json_int(j, p->line);
-    json_text(j, p->text);
+    json_open(j, NULL, '[');
+    json_text(j, NULL, p->file);
+    json_number(j, NULL, p->line);
+    json_text(j, NULL, p->text);
     place(j, p->block);
     place(j, p->thread);
     positions(j, p->callers, p->n_callers);
@@ -274,19 +254,19 @@ static void one_hazard(json *j, const smk_hazard *h) {
     };
     static const char *const spaces[] = {
         [SMK_SHARED_SPACE] = "shared", [SMK_GLOBAL_SPACE] = "global", [SMK_OTHER_SPACE] = "other"};
-    json_open(j, '[');
-    json_text(j, kinds[h->kind]);
+    json_open(j, NULL, '[');
+    json_text(j, NULL, kinds[h->kind]);
     party(j, &h->party);
     party(j, &h->other);
-    json_text(j, spaces[h->space]);
-    json_int(j, h->offset);
-    json_int(j, h->width);
-    json_int(j, h->buffer); /* in place of an argument */
-    json_int(j, h->offset);
-    json_text(j, h->variable);
-    json_int(j, h->variable_at);
-    json_uint(j, h->count);
-    json_text(j, h->message);
+    json_text(j, NULL, spaces[h->space]);
+    json_number(j, NULL, h->offset);
+    json_number(j, NULL, h->width);
+    json_number(j, NULL, h->buffer); /* in place of an argument */
+    json_number(j, NULL, h->offset);
+    json_text(j, NULL, h->variable);
+    json_number(j, NULL, h->variable_at);
+    json_unsigned(j, NULL, h->count);
+    json_text(j, NULL, h->message);
     json_close(j, ']');
 }
 
@@ -300,36 +280,36 @@ static void totals(json *j, const smk_trace *t) {
                {"blocks_traced", t->blocks},
                {"grid_blocks", t->grid_blocks},
                {"shared_bytes", t->shared_bytes}};
-    json_open(j, '{');
+    json_open(j, NULL, '{');
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
-        json_key(j, all[k].name);
-        json_uint(j, all[k].value);
+        json_next(j, all[k].name);
+        json_unsigned(j, NULL, all[k].value);
     }
     json_close(j, '}');
 }
 
 void report_trace(json *j, const smk_trace *t) {
-    json_open(j, '[');
-    json_open(j, '[');
+    json_open(j, NULL, '[');
+    json_open(j, NULL, '[');
     for (size_t k = 0; k < t->n_sites; k++)
         one_site(j, &t->sites[k]);
     json_close(j, ']');
-    json_open(j, '{');
+    json_open(j, NULL, '{');
     for (size_t k = 0; k < t->n_opcodes; k++) {
-        json_key(j, t->opcodes[k].opcode);
-        json_open(j, '[');
-        json_uint(j, t->opcodes[k].warps);
-        json_uint(j, t->opcodes[k].lanes);
-        json_uint(j, t->opcodes[k].flops);
+        json_next(j, t->opcodes[k].opcode);
+        json_open(j, NULL, '[');
+        json_unsigned(j, NULL, t->opcodes[k].warps);
+        json_unsigned(j, NULL, t->opcodes[k].lanes);
+        json_unsigned(j, NULL, t->opcodes[k].flops);
         json_close(j, ']');
     }
     json_close(j, '}');
     totals(j, t);
-    json_open(j, '[');
+    json_open(j, NULL, '[');
     for (size_t k = 0; k < t->n_hazards; k++)
         one_hazard(j, &t->hazards[k]);
     json_close(j, ']');
-    json_bool(j, t->checked);
-    json_bool(j, t->incomplete);
+    json_true_false(j, NULL, t->checked);
+    json_true_false(j, NULL, t->incomplete);
     json_close(j, ']');
 }

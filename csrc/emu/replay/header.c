@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "../../core/json.h"
 #include "recorder.h"
 
 /* ---- names of numbers in the columns ---- */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "../../core/json.h"
 #include "recorder.h"
 
 static const char magic[8] = {'S', 'M', 'K', 'R', 'E', 'C', '1', '\n'};

@@ -1,7 +1,7 @@
-/* A growing text of JSON. Commas are the writer's: json_next puts one before all but the first
- * member of an object or array. */
-#ifndef EMU_REPLAY_JSON_H
-#define EMU_REPLAY_JSON_H
+/* A growing text of JSON. Each value is a member of an object, with its name, or of an array, name
+ * NULL. json_next puts a comma before all but the first; after a name alone there is none. */
+#ifndef SMK_JSON_H
+#define SMK_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +19,8 @@ void json_next(json *j, const char *name);
 void json_open(json *j, const char *name, char bracket); /* '{' or '[' */
 void json_close(json *j, char bracket);                  /* '}' or ']' */
 void json_number(json *j, const char *name, int64_t value);
+void json_unsigned(json *j, const char *name, uint64_t value);
+void json_real(json *j, const char *name, double value); /* 0 for infinity and NaN */
 /* NULL: null. Bytes that are not UTF-8 become U+FFFD. */
 void json_text(json *j, const char *name, const char *value);
 void json_true_false(json *j, const char *name, bool value);

@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static void quoted(json *j, const char *given) {
 
 void json_next(json *j, const char *name) {
     const char last = j->n ? j->text[j->n - 1] : '{';
-    if (last != '{' && last != '[') json_raw(j, ",");
+    if (last != '{' && last != '[' && last != ':') json_raw(j, ",");
     if (!name) return;
     quoted(j, name);
     json_raw(j, ":");
@@ -81,6 +82,20 @@ void json_number(json *j, const char *name, int64_t value) {
     char text[32];
     json_next(j, name);
     snprintf(text, sizeof text, "%" PRId64, value);
+    json_raw(j, text);
+}
+
+void json_unsigned(json *j, const char *name, uint64_t value) {
+    char text[32];
+    json_next(j, name);
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    json_raw(j, text);
+}
+
+void json_real(json *j, const char *name, double value) {
+    char text[400]; /* of 309 digits before the point */
+    json_next(j, name);
+    snprintf(text, sizeof text, "%.9f", isfinite(value) ? value : 0.0);
     json_raw(j, text);
 }
 
