@@ -627,6 +627,17 @@ def test_trace_replays_the_arguments_as_they_were():
         trace.replay()
 
 
+def test_printf_is_not_shown(capsys):
+    source = """#include <cstdio>
+__global__ void k(int *x) { printf("thread %d", threadIdx.x); x[0] = 1; }"""
+    calls = []
+    x = np.zeros(1, "i4")
+    replay = smemkern.replay(source, 1, 1, x, progress=lambda *done: calls.append(done))
+    assert replay.total > 5
+    assert capsys.readouterr().out == ""
+    assert calls[-1] == (1, 1)
+
+
 def test_arrays_that_share_memory_still_do():
     source = "__global__ void k(int *x, const int *y) { x[threadIdx.x] += y[threadIdx.x]; }"
     x = np.arange(64, dtype="i4")
