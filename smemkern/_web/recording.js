@@ -6,6 +6,7 @@
 // one register or word: going back costs what going forward costs, and there are no keyframes.
 
 export const NONE = 0xffffffff;
+const MOST_WRITES = 256;  // of one register that writtenLanes looks through
 export const LANES = 32;
 export const UNINITIALIZED = 0x7ff77ff7;  // what reads where nobody has written
 const MAGIC = "SMKREC1\n";
@@ -281,6 +282,25 @@ export class Recording {
   isWritten(warp, register, k) {
     const place = warp * this.header.registers.length + register;
     return this.registerChange(warp, register, k) >= 0 || this.initial.has(place);
+  }
+
+  /**
+   * The lanes that have written a register before step k, as a mask. In other lanes its bits can be
+   * those of another register: registers that are never live together share their place.
+   */
+  writtenLanes(warp, register, k) {
+    const place = warp * this.header.registers.length + register;
+    if (this.initial.has(place)) return NONE;
+    const {keys, count} = this.deltas;
+    const {first_delta, step_executed, step_warp} = this.columns;
+    const end = this.deltas.below(place * count + first_delta[k]);
+    let lanes = 0;
+    for (let i = end - 1; i >= 0 && keys[i] >= place * count && lanes !== -1; i--) {
+      if (end - i > MOST_WRITES) return NONE;
+      const step = lowerBound(first_delta, keys[i] - place * count + 1) - 1;
+      lanes |= step_warp[step] === warp ? step_executed[step] : NONE;
+    }
+    return lanes;
   }
 
   /**

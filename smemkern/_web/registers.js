@@ -1,7 +1,7 @@
 // The registers of the warp: those of the current instruction first, with what has changed.
 
 import {el} from "./dom.js";
-import {lanesOf, NONE, UNINITIALIZED} from "./recording.js";
+import {LANES, lanesOf, NONE} from "./recording.js";
 import {registerTypes, summary, values} from "./values.js";
 
 const MOST_REGISTERS = 100;  // rows
@@ -104,12 +104,10 @@ export class RegistersView {
     const {recording} = this;
     const {name} = recording.header.registers[register];
     const type = this.types[register];
-    const bits = recording.register(this.warp, register, this.k);
-    const after = writes.includes(register)
-      ? recording.register(this.warp, register, Math.min(this.k + 1, recording.count))
+    const now = this.texts(register, this.k);
+    const then = writes.includes(register)
+      ? this.texts(register, Math.min(this.k + 1, recording.count))
       : null;
-    const now = bits && this.texts(bits, type);
-    const then = after && this.texts(after, type);
     const lanes = lanesOf(recording.header.warps[this.warp].lanes & NONE);
     const role =
       [reads.includes(register) ? "read" : "", writes.includes(register) ? "written" : ""]
@@ -159,21 +157,25 @@ export class RegistersView {
     );
   }
 
-  /** Values; an address in an argument array is the array's name and an offset. */
-  texts(bits, type) {
-    const {arrays = [], first_array} = this.recording.header;
-    const per = bits.length / 32;
-    const isSet = (lane) => bits.subarray(
-                                  lane * per, lane * per + per
-    ).some((word) => word !== UNINITIALIZED && word !== UNINITIALIZED >>> 16);
-    const texts =
-      values(bits, type).map((text, lane) => (isSet(lane) || type === "pred" ? text : "unset"));
-    if (bits.length !== 64 || type === "f64") return texts;
-    return texts.map((text, lane) => {
-      const array = arrays[(bits[2 * lane + 1] >>> 8) - first_array];
-      const offset = (bits[2 * lane + 1] % 256) * 2 ** 32 + bits[2 * lane];
-      return array ? `${array.name ?? "array"}${offset ? ` + ${offset}` : ""}` : text;
+  /** The values of all lanes before step k, or null; "unset" where a lane has not written it. */
+  texts(register, k) {
+    const bits = this.recording.register(this.warp, register, k);
+    if (!bits) return null;
+    const type = this.types[register];
+    const written = this.recording.writtenLanes(this.warp, register, k);
+    const isAddress = bits.length === 2 * LANES && type !== "f64";
+    return values(bits, type).map((text, lane) => {
+      if (!((written >>> lane) & 1)) return "unset";
+      return (isAddress && this.address(bits[2 * lane], bits[2 * lane + 1])) || text;
     });
+  }
+
+  /** An address in an argument array, as the array's name and an offset; else null. */
+  address(low, high) {
+    const {arrays = [], first_array} = this.recording.header;
+    const array = arrays[(high >>> 8) - first_array];
+    const offset = (high % 256) * 2 ** 32 + low;
+    return array ? `${array.name ?? "array"}${offset ? ` + ${offset}` : ""}` : null;
   }
 
   toggle(register) {

@@ -79,10 +79,10 @@ export function values(bits, type) {
 
 /** The values of the lanes in a few words: "all 7", "0, 1, 2 ... 31", "0.5, 0.25 ... ". */
 export function summary(texts, lanes) {
-  const shown = lanes.map((lane) => texts[lane]);
-  if (!shown.length) return "";
+  const shown = lanes.map((lane) => texts[lane]).filter((text) => text !== "unset");
+  if (!shown.length) return "unset";
   if (shown.every((text) => text === shown[0]))
-    return shown.length > 1 ? `${shown[0]} in all` : shown[0];
+    return shown.length > 1 ? `${shown[0]} in all ${shown.length}` : shown[0];
   const numbers = shown.map(Number);
   const stride = numbers[1] - numbers[0];
   const isEven = numbers.every((n, i) => Number.isInteger(n) && n === numbers[0] + i * stride);
