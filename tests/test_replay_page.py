@@ -482,6 +482,44 @@ def test_contrast_and_width(tmp_path, width):
     assert told["small"] == 0
 
 
+def request(addresses, width=4, waves=None, cost=1, ideal=1, operation="load"):
+    active = (1 << len(addresses)) - 1
+    more = [0] * (32 - len(addresses))
+    waves = [*map(int, waves), *more] if waves is not None else None
+    return {"operation": operation, "width": width, "active": active, "cost": cost,
+            "addresses": [*map(int, addresses), *more], "ideal": ideal, "waves": waves}  # fmt: skip
+
+
+def test_pictures_of_single_requests(tmp_path):
+    lanes = np.arange(32)
+    requests = [
+        request(0 * lanes),  # a broadcast
+        request(8 * lanes, waves=lanes // 16, cost=2),  # two ways
+        request(16 * lanes, 16, lanes // 8, 4, 4),
+        request(16 * lanes, 16, cost=8, ideal=4, operation="copy_async_write"),
+        request([4, 132, 260], waves=[0, 1, 2], cost=3, operation="store"),
+    ]
+    told = visit(tmp_path, {"requests": requests}, "pictures.js")
+    broadcast, two, wide, copy, store = told
+    assert broadcast["cells"] == ["×32"]
+    assert broadcast["text"].endswith("1 wavefront: no conflict.")
+    assert not broadcast["controls"]
+    assert two["text"].startswith("Banks 0, 2, 4, 6, 8, 10 … have 2 different words each to serve")
+    assert two["now"] == list(range(16))
+    assert wide["first"] == (
+        "Wavefront 1 of 4: banks 0–31 deliver words to lanes 0–7. 24 lanes still wait."
+    )
+    assert len(wide["cells"]) == 4 * 32
+    assert copy["cells"] == [] and copy["wave"] is None and not copy["controls"]
+    assert copy["text"] == (
+        "The hardware takes 8 wavefronts where 4 would be the fewest. "
+        "Which lanes each of them serves is not known."
+    )
+    assert store["first"] == (
+        "Wavefront 1 of 3: bank 1 takes a word from lane 0. 2 lanes still wait."
+    )
+
+
 # ---- the document ----
 
 

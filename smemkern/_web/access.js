@@ -29,9 +29,31 @@ export function schedule(request) {
   return table;
 }
 
+/**
+ * Whether the wavefronts of the lanes are known: then no bank serves two words in one of them. Of
+ * copies by cp.async only the number of wavefronts is.
+ */
+export function isScheduled(request) {
+  const words = new Map();
+  for (const lane of lanesOf(request.active)) {
+    const first = Math.floor(request.addresses[lane] / WORD);
+    const wave = request.waves ? request.waves[lane] : 0;
+    for (const [i, bank] of banksOf(request.addresses[lane], request.width).entries()) {
+      const key = wave * BANKS + bank;
+      if ((words.get(key) ?? first + i) !== first + i) return false;
+      words.set(key, first + i);
+    }
+  }
+  return true;
+}
+
 /** What the picture shows, in sentences that hold for every access. */
 export function reasons(request) {
   const {cost, ideal} = request;
+  if (!isScheduled(request)) {
+    const count = `${many(cost, "wavefront")} where ${ideal} would be the fewest`;
+    return [`The hardware takes ${count}. Which lanes each of them serves is not known.`];
+  }
   const busy = schedule(request).map((waves) => waves.filter(Boolean).length);
   const most = Math.max(...busy);
   const busiest = busy.flatMap((count, bank) => (count === most ? [bank] : []));
@@ -167,7 +189,9 @@ export class AccessPicture {
   draw() {
     const {request} = this;
     this.frame.replaceChildren();
-    this.controls.hidden = !request || request.cost < 2;
+    this.count = request && isScheduled(request) ? Math.max(1, request.cost) : 0;
+    this.controls.hidden = this.count < 2;
+    if (!this.count) this.wave = null;
     if (!request || !this.frame.clientWidth) return;
     this.slider.max = request.cost;
     this.slider.value = this.wave === null ? 0 : this.wave + 1;
@@ -193,6 +217,7 @@ export class AccessPicture {
   /** What the marks of the picture mean. */
   marksText() {
     const {cost, ideal} = this.request;
+    if (!this.count) return "";
     if (this.wave !== null)
       return "Solid: served in this wavefront. Pale: served before. Dashed: still waiting.";
     const table =
@@ -205,10 +230,10 @@ export class AccessPicture {
   layOut() {
     const room = Math.max(300, this.frame.clientWidth);
     const box = room < 480 ? 22 : 30;
-    const waves = Math.max(1, this.request.cost);
+    const waves = this.count;
     const gap = room < 480 ? 66 : Math.min(160, room * 0.22);
     const rest = room - 2 * box - gap - 12;
-    this.cell = Math.max(5, Math.min(waves === 1 ? 46 : 26, rest / waves));
+    this.cell = Math.max(5, Math.min(waves < 2 ? 46 : 26, rest / Math.max(1, waves)));
     this.box = box;
     this.bankX = box + gap;
     this.waveX = this.bankX + box + 8;
@@ -227,16 +252,14 @@ export class AccessPicture {
 
   heads() {
     const group = svg("g", {class: "heads"});
-    const waves = this.request.cost;
+    const waves = this.count;
     const add = (x, y, text, anchor = "start") =>
       group.append(svg("text", {x, y, "text-anchor": anchor}, text));
     add(0, 12, this.box < 30 ? "lane" : "lanes");
     add(this.bankX, 12, this.box < 30 ? "bank" : "banks");
-    add(
-      this.waveX,
-      12,
-      waves > 1 ? (waves * this.cell > 150 ? "wavefronts: time →" : "time →") : "wavefront"
-    );
+    const isWide = waves * this.cell > 150;
+    const head = waves > 1 ? (isWide ? "wavefronts: time →" : "time →") : "wavefront";
+    if (waves) add(this.waveX, 12, head);
     const every = Math.ceil(20 / this.cell);
     for (let wave = 0; wave < waves; wave++) {
       const isShown =
@@ -342,7 +365,7 @@ export class AccessPicture {
   cells() {
     const group = svg("g");
     this.table.forEach((waves, bank) => {
-      for (let wave = 0; wave < Math.max(1, this.request.cost); wave++) {
+      for (let wave = 0; wave < this.count; wave++) {
         const lanes = waves[wave];
         const x = this.waveX + wave * this.cell;
         if (!lanes) {
@@ -394,8 +417,8 @@ export class AccessPicture {
     const name = request.name?.(address);
     const where = `byte ${address}, word ${Math.floor(address / WORD)}`;
     const bank = `bank${banks.length > 1 ? "s" : ""} ${runs(banks)}`;
-    const served = `served in wavefront ${wave + 1} of ${request.cost}`;
-    return `Lane ${lane}: ${name ? `${name}, ` : ""}${where}, ${bank}, ${served}.`;
+    const served = this.count ? `, served in wavefront ${wave + 1} of ${request.cost}` : "";
+    return `Lane ${lane}: ${name ? `${name}, ` : ""}${where}, ${bank}${served}.`;
   }
 
   waveText() {

@@ -380,18 +380,17 @@ export class ReplayView {
 
   /** The next wavefront of this access, or the first of the warp's next access. */
   stepWavefront(by) {
-    const cost = this.request?.cost ?? 0;
     const next = this.wave === null ? (by > 0 ? 0 : -1) : this.wave + by;
-    if (next >= 0 && next < cost) return this.setWave(next);
+    if (next >= 0 && next < this.picture.count) return this.setWave(next);
     const k = this.steps.shared(this.k, this.warp, by);
     if (k === null) return null;
     this.seek(k);
-    return this.setWave(by > 0 ? 0 : this.request.cost - 1);
+    return this.setWave(by > 0 ? 0 : this.picture.count - 1);
   }
 
   setWave(wave) {
-    this.wave = wave;
     this.picture.show(this.request, wave);
+    this.wave = this.picture.wave;
     return true;
   }
 
@@ -427,16 +426,18 @@ export class ReplayView {
   }
 
   key(event) {
-    const field = event.target.closest?.("input, select, textarea, [contenteditable]");
-    const isModal = this.help.open || event.target.closest?.("dialog");
-    if (
-      event.ctrlKey || event.metaKey || event.altKey || isModal || (field && field.type !== "range")
-    )
-      return;
-    const act = this.action(event);
+    if (event.ctrlKey || event.metaKey || event.altKey || this.help.open) return;
+    const act = this.isTaken(event) ? null : this.action(event);
     if (!act) return;
     event.preventDefault();
     act();
+  }
+
+  /** Whether a key belongs to the field or dialog that it was pressed in. */
+  isTaken({key, target}) {
+    const field = target.closest?.("input, select, textarea, [contenteditable], dialog");
+    const isSlider = field?.type === "range";
+    return isSlider ? /^(Arrow|Page|Home|End)/.test(key) : Boolean(field);
   }
 
   action({key, target}) {

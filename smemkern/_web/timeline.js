@@ -95,12 +95,26 @@ export class TimeLine {
   draw() {
     if (!this.frame.clientWidth || this.k === undefined) return;
     const width = this.frame.clientWidth;
-    const row = this.warps.length > 16 ? (this.warps.length > 48 ? 3 : 4) : 16;
+    const row = this.rowHeight();
     const height = this.warps.length * row + 12;
     if (!this.base || this.base.width !== width) this.base = this.paintBase(width, row, height);
     const drawing = context(this.canvas, width, height);
     drawing.drawImage(this.base.canvas, 0, 0, width, height);
     this.paintCursor(drawing, width, row, height);
+    this.scrollTo(this.warps.indexOf(this.warp) * row);
+  }
+
+  rowHeight() {
+    const most = [[16, 16], [48, 4], [2000, 3]];
+    return most.find(([warps]) => this.warps.length <= warps)?.[1] ?? 1;
+  }
+
+  /** Brings a row into view where there are more than fit. */
+  scrollTo(y) {
+    const {scrollTop, clientHeight} = this.frame;
+    if (y < scrollTop || y > scrollTop + clientHeight - 20) {
+      this.frame.scrollTop = y - clientHeight / 2;
+    }
   }
 
   x(k, width) {
