@@ -414,6 +414,7 @@ def test_a_click_on_a_number_runs_to_the_line(operated):
     assert clicks["again"] == [163, ""]  # another warp's
     assert clicks["backwards"] == [7, "This warp does not come to line 4 again: went back to it."]
     assert clicks["never"][1] == "Line 2 is not executed in these steps."
+    assert operated["keyboardLine"] == ["4", 2]  # below line 3, where step 0 is
     assert operated["ends"][0] == [256, "The end of the recording"]
     assert operated["ends"][1][0] == 0
 

@@ -20,7 +20,13 @@ export class SourceView {
     this.files = this.listFiles();
     this.marks = this.costs(steps);
     this.tabs = el("div", {class: "tabs", role: "tablist", "aria-label": "Source files"});
-    this.box = el("div", {class: "code", tabindex: 0, role: "region", "aria-label": "Source"});
+    this.box = el("div", {
+      class: "code",
+      tabindex: 0,
+      role: "region",
+      "aria-label": "Source. The up and down keys go from line to line, Enter runs to a line",
+      keydown: (event) => this.key(event)
+    });
     this.note = el("p", {class: "legend"});
     this.file = null;
     this.chosen = null;  // a tab that the reader chose
@@ -79,6 +85,18 @@ export class SourceView {
       }
     }
     return marks;
+  }
+
+  /** Up and down: to the number of the next line, which is a button. */
+  key(event) {
+    const by = {ArrowUp: -1, ArrowDown: 1}[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const rows = this.tables.get(this.file).children;
+    const here = event.target.closest(".line") ?? this.box.querySelector(".current");
+    const next = rows[here ? Number(here.dataset.line) - 1 + by : 0];
+    next?.querySelector(".number").focus();
   }
 
   choose(id) {

@@ -46,6 +46,11 @@ function ask({data, hostile}) {
   view.seek(0);
   const click = (number) => { [...view.root.querySelectorAll(".number")].find((one) => one.textContent === `${number}`).click(); return [view.k, text(".status")]; };
   told.clicks = {forwards: click(6), again: click(6), backwards: click(4), never: click(2)};
+  view.seek(0);
+  press("ArrowDown", $(".code"));
+  const focused = document.activeElement.textContent;
+  document.activeElement.click();
+  told.keyboardLine = [focused, view.k];
   told.ends = ["End", "Home"].map((key) => (press(key), [view.k, text(".now h3")]));
   told.hazards = [...view.root.querySelectorAll(".card")]
                    .filter((one) => one.textContent.includes("Hazard"))
