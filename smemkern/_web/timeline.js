@@ -56,9 +56,9 @@ export class TimeLine {
   }
 
   legend() {
-    const parts = ["One row per warp."];
+    const parts = ["One row per warp, grey: its steps."];
     if (this.recording.conflicts().length) parts.push("Red: bank conflict.");
-    parts.push("Dark: barrier.");
+    parts.push("Black or white: barrier.");
     if (this.steps.hazards.length) parts.push("▲ hazard.");
     return parts.join(" ");
   }
