@@ -20,6 +20,7 @@ from recordings import EVENTS, NONE, OPERATIONS, Recorder, transpose
 from smemkern import _web
 from smemkern._replay.recording import Recording
 from test_explorer import browser
+from test_replay_locals import SOURCE
 
 SCRIPTS = Path(__file__).with_name("replay_page")
 
@@ -352,6 +353,32 @@ def same_accesses(accesses, found):
         assert access.addresses[active].tolist() == np.array(one["addresses"])[active].tolist()
         assert access.wavefront_index[active].tolist() == np.array(one["waves"])[active].tolist()
         assert (one["active"] >> np.arange(32) & 1).astype(bool).tolist() == active.tolist()
+
+
+def test_variables_are_those_of_python(tmp_path, rng, nvrtc):
+    kernel = smemkern.Kernel(SOURCE, options=("-G",))
+    x = rng.integers(-99, 99, 64).astype(np.int32)
+    r = smemkern.replay(kernel, 1, 64, x, float(rng.integers(1, 9)), 3)
+    steps = [*range(0, r.count, 7)]
+    told = visit(tmp_path, {"data": packed(r.recording), "steps": steps}, "locals.js")
+    names = set()
+    for k, answer in zip(steps, told, strict=True):
+        expected = {  # arrays in shared memory are in the grid
+            name: value for name, value in r.seek(r.first + k).locals.items() if len(value) == 32
+        }
+        assert answer["shown"] == [*answer["found"]]
+        assert set(answer["found"]) == set(expected)
+        for name, texts in answer["found"].items():
+            value = expected[name]
+            if value.ndim == 1:
+                found = [float(int(t, 0)) if t.startswith("0x") else float(t) for t in texts]
+                np.testing.assert_allclose(found, value.astype(float), rtol=1e-6)
+            elif value.dtype.kind == "f":
+                found = np.array([json.loads(text.replace("NaN", "null")) for text in texts], float)
+                known = ~np.isnan(found) & ~np.isnan(value)
+                np.testing.assert_allclose(found[known], value[known], rtol=1e-6)
+            names.add(name)
+    assert {"i", "total", "history", "scale", "p"} <= names
 
 
 # ---- the page ----

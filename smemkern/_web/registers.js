@@ -36,16 +36,6 @@ export class RegistersView {
         el("table", {}, el("thead", {}, head), this.body)
       ),
     );
-    this.locals = this.namesOfLocals();
-  }
-
-  /** The names that the debug information gives to registers. */
-  namesOfLocals() {
-    const names = new Map();
-    for (const {name, register} of this.recording.header.locals ?? []) {
-      if (Number.isInteger(register)) names.set(register, name);
-    }
-    return names;
   }
 
   /** State at k, and what changed since the state at `before`. */
@@ -79,10 +69,8 @@ export class RegistersView {
       if (reads.includes(register) || writes.includes(register)) return 0;
       return this.isChanged(register) ? 1 : 2;
     };
-    const matches = (register) => !wanted ||
-      `${header.registers[register].name} ${this.locals.get(register) ?? ""}`
-        .toLowerCase()
-        .includes(wanted);
+    const matches = (register) =>
+      !wanted || header.registers[register].name.toLowerCase().includes(wanted);
     return [...header.registers.keys()]
       .filter(
         (register) => matches(register) &&
@@ -131,7 +119,7 @@ export class RegistersView {
             title: "All 32 lanes"
           },
           this.isChanged(register) ? el("span", {class: "dot", title: "changed"}, "● ") : null,
-          this.locals.get(register) ?? name
+          name
         ),
         role ? el("small", {}, ` ${role}`) : null
       ),

@@ -3,6 +3,7 @@
 import {AccessPicture, SectorPicture} from "./access.js";
 import {el, lanesText, many} from "./dom.js";
 import {LanesView, warpText} from "./lanes.js";
+import {LocalsView} from "./locals.js";
 import {lanesOf} from "./recording.js";
 import {RegistersView} from "./registers.js";
 import {elementName, sharedArrays, SharedView} from "./shared.js";
@@ -124,6 +125,7 @@ export class ReplayView {
       panels.source, recording, this.steps, (file, line) => this.runToLine(file, line)
     );
     this.lanes = new LanesView(panels.lanes, recording, (lane) => this.setLane(lane));
+    this.locals = new LocalsView(panels.registers, recording);
     this.registers = new RegistersView(panels.registers, recording);
     this.shared = new SharedView(panels.shared, recording);
     this.time = new TimeLine(panels.time, recording, this.steps, (k, warp) => this.scrub(k, warp));
@@ -477,6 +479,7 @@ export class ReplayView {
     this.showAccess();
     this.source.show(recording.instruction(k));
     this.lanes.show(warp, k, this.lane);
+    this.locals.show(warp, k, before, this.lane);
     this.registers.show(warp, k, before, this.lane);
     this.shared.show(block, k, before, accesses, this.wave);
     this.time.show(k, warp);
