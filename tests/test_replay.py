@@ -480,6 +480,44 @@ def text_of(replay, step):
     return instruction_of(replay, step)["text"]
 
 
+CLUSTER = """#include <cooperative_groups.h>
+__global__ void __cluster_dims__(2, 1, 1) k(int *x) {
+    __shared__ int s[128];
+    cooperative_groups::cluster_group c = cooperative_groups::this_cluster();
+    s[threadIdx.x] = 1000 * blockIdx.x + threadIdx.x;
+    c.sync();
+    int *other = c.map_shared_rank(s, c.block_rank() ^ 1);
+    int v = other[33 * threadIdx.x % 128];
+    c.sync();
+    other[threadIdx.x] = v;
+    atomicAdd(&other[127], 1);
+    c.sync();
+    x[128 * blockIdx.x + threadIdx.x] = s[threadIdx.x];
+}
+"""
+
+
+def test_shared_memory_of_a_cluster(nvrtc):
+    kernel = smemkern.Kernel(CLUSTER, options=("-arch=compute_90",))
+    x = np.zeros(256, "i4")
+    replay = smemkern.replay(kernel, 2, 128, x)
+    trace = smemkern.trace(kernel, 2, 128, x)
+    shared = replay.columns["access_space"] == replay.header["spaces"].index("shared")
+    wavefronts = sum(row.wavefronts for row in trace.shared)
+    assert int(replay.columns["access_cost"][shared].sum()) == wavefronts
+    remote = [a for step in replay.steps for a in replay.accesses_of(step) if a.space == "shared"]
+    for access in remote:
+        waves = set(access.wavefront_index[access.active].tolist())
+        assert access.op == "atomic" or waves == set(range(access.wavefronts))
+    replay.seek(replay.total)
+    warps = replay.header["warps"]
+    for block, at in enumerate(replay.header["blocks"]):
+        mine = x.reshape(2, 128)[at["index"][0]]
+        np.testing.assert_array_equal(replay.shared(block).view("i4"), mine)
+        writers = replay.writers(block)
+        assert all(warps[writer.warp]["block"] != block for writer in writers)
+
+
 def test_divergent_shuffle():
     """Two sides of a branch meet in a shuffle: the second one completes the first one's."""
     ptx = f"""{HEAD}.visible .entry k(.param .u64 p) {{
@@ -591,6 +629,17 @@ def test_trace_replays_the_arguments_as_they_were():
     trace = smemkern.trace(REVERSE, 1, 64, large)
     with pytest.raises(ValueError, match="smemkern.replay"):
         trace.replay()
+
+
+def test_printf_is_not_shown(capsys):
+    source = """#include <cstdio>
+__global__ void k(int *x) { printf("thread %d", threadIdx.x); x[0] = 1; }"""
+    calls = []
+    x = np.zeros(1, "i4")
+    replay = smemkern.replay(source, 1, 1, x, progress=lambda *done: calls.append(done))
+    assert replay.total > 5
+    assert capsys.readouterr().out == ""
+    assert calls[-1] == (1, 1)
 
 
 def test_arrays_that_share_memory_still_do():

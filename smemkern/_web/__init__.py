@@ -14,7 +14,7 @@ from importlib.resources import files
 
 # In the order of their imports: a module comes behind those that it uses.
 SCRIPTS = (
-    *("recording.js", "values.js", "dom.js", "steps.js", "access.js", "lanes.js"),
+    *("recording.js", "values.js", "dom.js", "steps.js", "access.js", "lanes.js", "locals.js"),
     *("source.js", "registers.js", "shared.js", "timeline.js", "replay.js"),
 )
 STYLES = ("theme.css", "replay.css")
