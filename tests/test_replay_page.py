@@ -20,6 +20,7 @@ from recordings import EVENTS, NONE, OPERATIONS, Recorder, transpose
 from smemkern import _web
 from smemkern._replay.recording import Recording
 from test_explorer import browser
+from test_replay_locals import SOURCE
 
 SCRIPTS = Path(__file__).with_name("replay_page")
 
@@ -204,6 +205,32 @@ def test_mistaken_recordings(tmp_path, rng):
     assert {answer.split(":")[0] for answer in told[len(cases) :]} <= {"read", "RecordingError"}
 
 
+# Digits that a value is shown with, and how NumPy reads its bits.
+SHOWN = {"f32": (7, "f4"), "f64": (12, "f8"), "f16": (4, "f2"), "bf16": (3, None)}
+INTEGERS = {"u8": "u1", "s8": "i1", "u16": "u2", "s16": "i2", "u32": "u4", "s32": "i4", "s64": "i8"}
+
+
+def test_values_are_shown_as_numpy_reads_them(tmp_path, rng):
+    words = rng.integers(1 << 32, size=(400, 2)).tolist()
+    words += [[0x7F800000, 0x7FF00000], [0x80000000, 0], [0x7FC00000, 0x7FF80000], [1, 0], [0, 0]]
+    words += [[0x3C003F80, 0x3FF00000], [0xFC00, 0], [0x8001, 0], [0x03FF, 0], [0xFF80, 0]]
+    asked = {"words": words, "types": [*SHOWN, *INTEGERS]}
+    told = visit(tmp_path, asked, "values.js")
+    raw = np.array(words, "<u4")
+    for kind, dtype in INTEGERS.items():
+        expected = np.ascontiguousarray(raw).view(dtype).reshape(len(words), -1)[:, 0]
+        assert [int(text) for text in told[kind]] == expected.tolist(), kind
+    for kind, (digits, dtype) in SHOWN.items():
+        if dtype is None:  # the upper half of a float32
+            expected = (raw[:, 0].astype("<u4") << np.uint32(16)).view("<f4")
+        else:
+            expected = np.ascontiguousarray(raw).view(dtype).reshape(len(words), -1)[:, 0]
+        found = np.array([float(text) for text in told[kind]])
+        expected = expected.astype(np.float64)
+        np.testing.assert_allclose(found, expected, rtol=10.0 ** (1 - digits), atol=0)
+        assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all(), kind
+
+
 def test_a_long_recording(tmp_path, rng):
     """200 000 steps: any state is there in less than 20 ms."""
     r = Recorder(8, REGISTERS[:1], shared_bytes=65536, keep=False)
@@ -328,6 +355,32 @@ def same_accesses(accesses, found):
         assert (one["active"] >> np.arange(32) & 1).astype(bool).tolist() == active.tolist()
 
 
+def test_variables_are_those_of_python(tmp_path, rng, nvrtc):
+    kernel = smemkern.Kernel(SOURCE, options=("-G",))
+    x = rng.integers(-99, 99, 64).astype(np.int32)
+    r = smemkern.replay(kernel, 1, 64, x, float(rng.integers(1, 9)), 3)
+    steps = [*range(0, r.count, 7)]
+    told = visit(tmp_path, {"data": packed(r.recording), "steps": steps}, "locals.js")
+    names = set()
+    for k, answer in zip(steps, told, strict=True):
+        expected = {  # arrays in shared memory are in the grid
+            name: value for name, value in r.seek(r.first + k).locals.items() if len(value) == 32
+        }
+        assert answer["shown"] == [*answer["found"]]
+        assert set(answer["found"]) == set(expected)
+        for name, texts in answer["found"].items():
+            value = expected[name]
+            if value.ndim == 1:
+                found = [float(int(t, 0)) if t.startswith("0x") else float(t) for t in texts]
+                np.testing.assert_allclose(found, value.astype(float), rtol=1e-6)
+            elif value.dtype.kind == "f":
+                found = np.array([json.loads(text.replace("NaN", "null")) for text in texts], float)
+                known = ~np.isnan(found) & ~np.isnan(value)
+                np.testing.assert_allclose(found[known], value[known], rtol=1e-6)
+            names.add(name)
+    assert {"i", "total", "history", "scale", "p"} <= names
+
+
 # ---- the page ----
 
 
@@ -388,6 +441,7 @@ def test_a_click_on_a_number_runs_to_the_line(operated):
     assert clicks["again"] == [163, ""]  # another warp's
     assert clicks["backwards"] == [7, "This warp does not come to line 4 again: went back to it."]
     assert clicks["never"][1] == "Line 2 is not executed in these steps."
+    assert operated["keyboardLine"] == ["4", 2]  # below line 3, where step 0 is
     assert operated["ends"][0] == [256, "The end of the recording"]
     assert operated["ends"][1][0] == 0
 
@@ -456,6 +510,44 @@ def test_contrast_and_width(tmp_path, width):
     assert told["small"] == 0
 
 
+def request(addresses, width=4, waves=None, cost=1, ideal=1, operation="load"):
+    active = (1 << len(addresses)) - 1
+    more = [0] * (32 - len(addresses))
+    waves = [*map(int, waves), *more] if waves is not None else None
+    return {"operation": operation, "width": width, "active": active, "cost": cost,
+            "addresses": [*map(int, addresses), *more], "ideal": ideal, "waves": waves}  # fmt: skip
+
+
+def test_pictures_of_single_requests(tmp_path):
+    lanes = np.arange(32)
+    requests = [
+        request(0 * lanes),  # a broadcast
+        request(8 * lanes, waves=lanes // 16, cost=2),  # two ways
+        request(16 * lanes, 16, lanes // 8, 4, 4),
+        request(16 * lanes, 16, cost=8, ideal=4, operation="copy_async_write"),
+        request([4, 132, 260], waves=[0, 1, 2], cost=3, operation="store"),
+    ]
+    told = visit(tmp_path, {"requests": requests}, "pictures.js")
+    broadcast, two, wide, copy, store = told
+    assert broadcast["cells"] == ["×32"]
+    assert broadcast["text"].endswith("1 wavefront: no conflict.")
+    assert not broadcast["controls"]
+    assert two["text"].startswith("Banks 0, 2, 4, 6, 8, 10 … have 2 different words each to serve")
+    assert two["now"] == list(range(16))
+    assert wide["first"] == (
+        "Wavefront 1 of 4: banks 0–31 deliver words to lanes 0–7. 24 lanes still wait."
+    )
+    assert len(wide["cells"]) == 4 * 32
+    assert copy["cells"] == [] and copy["wave"] is None and not copy["controls"]
+    assert copy["text"] == (
+        "The hardware takes 8 wavefronts where 4 would be the fewest. "
+        "Which lanes each of them serves is not known."
+    )
+    assert store["first"] == (
+        "Wavefront 1 of 3: bank 1 takes a word from lane 0. 2 lanes still wait."
+    )
+
+
 # ---- the document ----
 
 
@@ -479,10 +571,18 @@ def test_the_recording_is_in_the_page():
 
 
 def test_a_frame_for_notebooks(tmp_path):
-    frame = _web.frame(_web.page(transpose().bytes(), "t"))
+    """Small, and the page that it unpacks is the page."""
+    page = _web.page(transpose().bytes(), "t")
+    frame = _web.frame(page)
     assert frame.startswith("<iframe srcdoc=") and 'sandbox="allow-scripts"' in frame
+    assert len(frame) < 100_000
     held = html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1])
-    assert held.startswith("<!DOCTYPE html>") and held.endswith("</html>\n")
+    packed_page = re.search(r'atob\("([^"]*)"\)', held)[1]
+    assert zlib.decompress(base64.b64decode(packed_page)).decode() == page
+    file = tmp_path / "unpacked.html"
+    file.write_text(f"<!DOCTYPE html>{held}", encoding="utf-8")
+    shown = dumped(tmp_path, file, "--virtual-time-budget=5000")
+    assert "Warp 0 reads shared memory: 32 lanes, 4 bytes each" in html.unescape(shown)
 
 
 def test_modules_can_be_joined():

@@ -14,7 +14,7 @@ from importlib.resources import files
 
 # In the order of their imports: a module comes behind those that it uses.
 SCRIPTS = (
-    *("recording.js", "values.js", "dom.js", "steps.js", "access.js", "lanes.js"),
+    *("recording.js", "values.js", "dom.js", "steps.js", "access.js", "lanes.js", "locals.js"),
     *("source.js", "registers.js", "shared.js", "timeline.js", "replay.js"),
 )
 STYLES = ("theme.css", "replay.css")
@@ -38,6 +38,15 @@ inflate(held.textContent)
     const text = `This recording cannot be shown: ${error.message}`;
     document.getElementById("view").textContent = text;
   });
+"""
+_UNPACK = """
+const bytes = Uint8Array.from(atob("PACKED"), (c) => c.charCodeAt(0));
+const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+new Response(stream).text().then((text) => {
+  document.open();
+  document.write(text);
+  document.close();
+});
 """
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 
@@ -79,8 +88,13 @@ def page(recording: bytes, title: str) -> str:
 
 
 def frame(document: str, height: int = HEIGHT) -> str:
-    """The page for a notebook's output cell. The frame keeps its styles and scripts to itself."""
+    """The page for a notebook's output cell. The frame keeps its styles and scripts to itself.
+
+    A notebook keeps what its cells show, so the page is in it compressed, and unpacks itself.
+    """
+    packed = base64.b64encode(zlib.compress(document.encode(), 9)).decode()
+    inside = f"<script>{_UNPACK.replace('PACKED', packed)}</script>"
     return (
-        f'<iframe srcdoc="{escape(document)}" sandbox="allow-scripts" title="Replay" '
+        f'<iframe srcdoc="{escape(inside)}" sandbox="allow-scripts" title="Replay" '
         f'style="width:100%;height:{height}px;border:0"></iframe>'
     )
