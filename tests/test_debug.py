@@ -444,6 +444,35 @@ def test_wrong_expressions(rng, text, match):
 # ---- commands ----
 
 
+def test_variables_of_the_source():
+    """With -G: by name, in conditions, and arrays of a thread."""
+    source = """extern "C" __global__ void named(const int *x, int *y) {
+    const int t = threadIdx.x;
+    int own[4];
+    for (int i = 0; i < 4; i++)
+        own[i] = x[t] * 10 + i;
+    int sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += own[i];
+    y[t] = sum;
+}"""
+    kernel = smemkern.Kernel(source, "named", ("--device-debug",))
+    x = np.arange(100, 132, dtype=np.int32)
+    driver = Driver(session_of(kernel, (1,), (32,), x, np.zeros(32, np.int32)))
+    driver("break 9 if t == 7")
+    driver("continue")
+    assert driver.session.machine.place(driver.session.step).line == 9
+    driver("lane 7")
+    assert driver("print t").endswith("= 7")
+    assert driver("print own[2]").endswith(f"= {1070 + 2}")
+    assert driver("print own[t % 4] - sum").endswith(f"= {1073 - 4286}")
+    assert "sum = 4286" in driver("info locals")
+    with pytest.raises(Wrong, match="from 0 to 3"):
+        driver("print own[4]")
+    with pytest.raises(Wrong, match="name an element"):
+        driver("print own")
+
+
 def test_display_and_conditions_that_fail(rng):
     _, _, session = permuted(rng, threads=32)
     driver = Driver(session)

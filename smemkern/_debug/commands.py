@@ -11,7 +11,14 @@ from collections.abc import Callable
 from . import show
 from .expressions import Array, Cell, Scope, Wrong, tokens
 from .session import Session, Stop
-from .state import barrier_lines, hazard_lines, hazard_place, register_lines, shared_lines
+from .state import (
+    barrier_lines,
+    hazard_lines,
+    hazard_place,
+    local_lines,
+    register_lines,
+    shared_lines,
+)
 
 Lines = list[str]
 
@@ -479,6 +486,7 @@ INFO: dict[str, tuple[str, Callable[[Session, str], Lines]]] = {
     "hazards": ("the hazards of the whole run", _info_hazards),
     "lanes": ("where each lane of the warp is", lambda s, _: show.lane_lines(s)),
     "line": ("the current line and instruction", _info_line),
+    "locals": ("the variables of the source, with -G", lambda s, _: local_lines(s)),
     "record": ("which steps are recorded", _info_record),
     "registers": ("the registers that the warp has written", register_lines),
     "shared": ("the arrays in shared and global memory", lambda s, _: shared_lines(s)),

@@ -149,7 +149,13 @@ class Scope:
         for array in self.arrays():
             if array.name == name:
                 return array
-        raise Wrong(f"there is no {name} here: registers are %r1, arrays are listed by info shared")
+        variables = self.machine.variables(self.warp, self.step)
+        if name in variables and variables[name].shape[:1] == (LANES,):
+            return variables[name]
+        raise Wrong(
+            f"there is no {name} here: registers are %r1, arrays are listed by info shared, and "
+            "variables of the source need -G"
+        )
 
     def special(self, which: tuple[str, int]) -> Value:
         kind, axis = which
@@ -386,12 +392,24 @@ class _Parser:
     def element(self, depth: int) -> Value | Cell:
         found = self.primary(depth)
         if not isinstance(found, Array):
-            return found
+            return self.lane_element(found, depth)
         indices = []
         while self.accept("["):
             indices.append(self.loaded(self.binary(0, depth + 1)))
             self.expect("]")
         return self.scope.element(found, indices)
+
+    def lane_element(self, found: Value | Cell, depth: int) -> Value | Cell:
+        """An element of a variable that is an array of each lane."""
+        while not isinstance(found, Cell) and found.ndim > 1 and self.accept("["):
+            index = self.loaded(self.binary(0, depth + 1))
+            self.expect("]")
+            if index.dtype.kind not in "iu" or ((index < 0) | (index >= found.shape[1])).any():
+                raise Wrong(f"an index should be an integer from 0 to {found.shape[1] - 1}")
+            found = found[np.arange(LANES), np.broadcast_to(index, (LANES,))]
+        if not isinstance(found, Cell) and found.ndim > 1:
+            raise Wrong(f"it is an array of {found.shape[1]} in each lane: name an element")
+        return found
 
     def primary(self, depth: int) -> Value | Cell | Array:
         if self.accept("("):

@@ -6,7 +6,7 @@ A step is one instruction of one warp. State at a step is before the instruction
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from os.path import basename
 from typing import Any, NamedTuple
@@ -73,7 +73,12 @@ def lanes_of(mask: int) -> list[int]:
 class Machine:
     """The questions that the debugger asks of one window of a run."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        variables: Callable[[int, int], dict[str, NDArray[Any]]] | None = None,
+    ) -> None:
+        self._variables = variables
         self.recording = recording
         self.header: dict[str, Any] = recording.header
         self.columns: dict[str, NDArray[Any]] = recording.columns
@@ -163,6 +168,10 @@ class Machine:
             for one in self.header["files"]
             if one["name"] == name or basename(one["name"]) == basename(name)
         ]
+
+    def variables(self, warp: int, step: int) -> dict[str, NDArray[Any]]:
+        """The source's variables by name, if the kernel was compiled with -G."""
+        return self._variables(warp, step) if self._variables else {}
 
     # ---- warps and blocks ----
 

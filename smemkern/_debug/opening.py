@@ -6,8 +6,10 @@ from typing import Any
 
 from .. import _core
 from .._compiler.parameters import parameters
-from .._replay.record import STEPS, Job, Window, call_of, job_of, record
+from .._replay.record import STEPS, Job, Window, call_of, job_of
 from .._replay.recording import Recording
+from .._replay.replay import Replay
+from .machine import Machine
 from .session import Session
 
 
@@ -19,7 +21,7 @@ def session_of_call(
     blocks: Any = None,
     equal_writes: bool = False,
     steps: int = STEPS,
-    progress: Any = None,
+    progress: Any = False,
 ) -> Session:
     """A session at the first step of a call, as smemkern.replay takes it."""
     __tracebackhide__ = True
@@ -28,11 +30,17 @@ def session_of_call(
     )
 
 
-def session_of_job(job: Job, steps: int = STEPS, progress: Any = None) -> Session:
+def session_of_job(job: Job, steps: int = STEPS, progress: Any = False) -> Session:
     __tracebackhide__ = True
 
-    def opened(first: int) -> Recording:
-        return labelled(Recording(record(job, Window(first, steps), progress)), job)
+    def opened(first: int) -> Machine:
+        replay = Replay(job, Window(first, steps), progress)
+
+        def variables(warp: int, step: int) -> dict[str, Any]:
+            replay.seek(step).warp = warp
+            return replay.locals
+
+        return Machine(labelled(Recording(replay.recording), job), variables)
 
     return Session(opened(0), opened)
 

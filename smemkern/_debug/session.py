@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._replay.recording import Recording
 from .expressions import Cell, Scope, Wrong
 from .machine import Machine, Place
 from .points import WATCHED, Point, Steps, at_location, on_event, on_memory
@@ -29,10 +28,8 @@ class Session:
     `record(first)` makes the window of the run that begins at that step; None: there is only one.
     """
 
-    def __init__(
-        self, recording: Recording, record: Callable[[int], Recording] | None = None
-    ) -> None:
-        self.machine = Machine(recording)
+    def __init__(self, machine: Machine, record: Callable[[int], Machine] | None = None) -> None:
+        self.machine = machine
         self.record = record
         self.step = self.machine.first
         self.warp = self.machine.warp(self.step) if self.machine.count else 0
@@ -125,7 +122,7 @@ class Session:
     def open_window(self, first: int) -> None:
         """Records the window from that step on."""
         assert self.record is not None
-        self.machine = Machine(self.record(first))
+        self.machine = self.record(first)
         if first not in self.starts:
             self.starts.append(first)
 

@@ -37,6 +37,20 @@ def register_lines(session: Session, text: str) -> Lines:
     return lines
 
 
+def local_lines(session: Session) -> Lines:
+    variables = session.machine.variables(session.warp, session.step)
+    lines: Lines = []
+    arrays = {array.name for array in session.scope.arrays()}  # info shared lists these
+    for name, values in variables.items():
+        if name in arrays:
+            continue
+        if values.ndim == 1:
+            lines += show.value_lines(session, values, "", f"{name} = ")
+        else:
+            lines.append(show.cut(f"{name}{''.join(f'[{n}]' for n in values.shape[1:])}"))
+    return lines or ["No variables: they need a kernel compiled with -G."]
+
+
 def shared_lines(session: Session) -> Lines:
     scope, lines = session.scope, []
     for array in scope.arrays():
