@@ -358,7 +358,7 @@ def same_accesses(accesses, found):
 def test_variables_are_those_of_python(tmp_path, rng, nvrtc):
     kernel = smemkern.Kernel(SOURCE, options=("-G",))
     x = rng.integers(-99, 99, 64).astype(np.int32)
-    r = smemkern.replay(kernel, 1, 64, x, float(rng.integers(1, 9)), 3)
+    r = smemkern.replay(kernel, 1, 32, x, float(rng.integers(1, 9)), 3)
     steps = [*range(0, r.count, 7)]
     told = visit(tmp_path, {"data": packed(r.recording), "steps": steps}, "locals.js")
     names = set()
