@@ -276,8 +276,19 @@ extern "C" __global__ void calls(int *y) {
         driver("step")
     assert {2, 6} <= lines
     assert [one.split()[1] for one in depths[2]] == ["twice", "calls"]
-    assert depths[6][0].endswith(":6") and "inlined" in depths[6][0]
+    assert depths[6][0].startswith("#0  thrice () at ") and depths[6][0].endswith(":6")
     assert re.search(r"calls \(\) at .*:13", depths[6][1])
+    for name, line in (("twice", 1), ("thrice", 5), ("calls", 9)):
+        driver("start")
+        driver("delete")
+        driver(f"break {name}")
+        driver("continue")
+        assert session.machine.place(session.step).line in (line, line + 1, line + 2)
+        assert driver("bt").split()[1] == name
+        assert ("ended" in driver("continue")) or name == "calls"
+    with pytest.raises(Wrong, match="no function four"):
+        driver("break four")
+    driver("delete")
     driver("start")
     driver("advance 2")
     driver("finish")
@@ -433,6 +444,34 @@ def test_wrong_expressions(rng, text, match):
 # ---- commands ----
 
 
+def test_display_and_conditions_that_fail(rng):
+    _, _, session = permuted(rng, threads=32)
+    driver = Driver(session)
+    assert driver("display threadIdx.x + 1").startswith("1: threadIdx.x + 1 = by lane")
+    driver("lane 3")
+    assert driver("stepi").endswith("1: threadIdx.x + 1 = 4")
+    driver("undisplay 1")
+    assert "1: threadIdx" not in driver("stepi")
+    with pytest.raises(Wrong, match="no display number 1"):
+        driver("undisplay 1")
+    driver("break 6 if %nope == 1")
+    assert "Error in testing condition 1: there is no register %nope" in driver("continue")
+    assert session.machine.place(session.step).line == 6
+
+
+def test_a_fault_ends_the_run():
+    row = next(row for row in mistakes.rows() if row.name == "out_of_bounds")
+    kernel = smemkern.Kernel(row.ptx, row.name)
+    driver = Driver(session_of(kernel, (row.grid,), (row.block,), *row.arguments()))
+    out = " ".join(driver("continue").split())
+    assert re.match(r"\[The kernel was stopped at step \d+: kernel out_of_bounds", out)
+    assert "out of bounds" in out and "]" in out
+    step = driver.session.machine.header["fault"]["step"]
+    driver("reverse-stepi")
+    assert driver.session.step == step
+    assert driver.session.machine.instruction(step)["opcode"] in ("ld", "st")
+
+
 def test_every_command_has_help_and_a_unique_name():
     session = session_of(PERMUTED, (1,), (32,), *(np.zeros(32, np.int32) for _ in range(3)))
     driver = Driver(session)
@@ -570,10 +609,13 @@ def test_at_a_terminal(sum_call, tmp_path, with_toolkit):
     child.send("nonsense\r")
     child.expect("Undefined command")
     child.sendintr()
-    child.send("echo still here\r")
-    child.expect("still here")
-    child.sendeof()
-    child.expect(pexpect.EOF)
+    child.send("print 40 + 2\r")
+    child.expect(r"\$1 = 42")
+    child.expect(r"\(smemkern\)")
+    for _ in range(20):  # an early end of input is lost while the line editor starts
+        child.sendeof()
+        if child.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=1.5) == 0:
+            break
     child.close()
     assert child.exitstatus == 0
 

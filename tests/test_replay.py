@@ -505,6 +505,10 @@ def test_shared_memory_of_a_cluster(nvrtc):
     shared = replay.columns["access_space"] == replay.header["spaces"].index("shared")
     wavefronts = sum(row.wavefronts for row in trace.shared)
     assert int(replay.columns["access_cost"][shared].sum()) == wavefronts
+    remote = [a for step in replay.steps for a in replay.accesses_of(step) if a.space == "shared"]
+    for access in remote:
+        waves = set(access.wavefront_index[access.active].tolist())
+        assert access.op == "atomic" or waves == set(range(access.wavefronts))
     replay.seek(replay.total)
     warps = replay.header["warps"]
     for block, at in enumerate(replay.header["blocks"]):

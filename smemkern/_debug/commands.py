@@ -28,7 +28,37 @@ def _stopped(session: Session, stop: Stop, with_instruction: bool = False) -> Li
         lines += _changes(session, stop)
     if session.is_at_end:
         return lines
-    return lines + show.where(session, with_instruction or is_memory)
+    return lines + show.where(session, with_instruction or is_memory) + displays(session)
+
+
+def displays(session: Session) -> Lines:
+    """The expressions of display."""
+    lines: Lines = []
+    for number, text in session.displays.items():
+        try:
+            lines += _printed(session, text, f"{number}: {text.strip()} = ")
+        except Wrong as wrong:
+            lines += show.wrapped(f"{number}: {text.strip()}: {wrong}")
+    return lines
+
+
+def do_display(session: Session, text: str) -> Lines:
+    if text.strip():
+        lines = _printed(session, text, f"{session.displayed + 1}: {text.strip()} = ")
+        session.displayed += 1
+        session.displays[session.displayed] = text
+        return lines
+    return displays(session)
+
+
+def do_undisplay(session: Session, text: str) -> Lines:
+    words = text.split()
+    for word in words:
+        if not word.isdigit() or int(word) not in session.displays:
+            raise Wrong(f"there is no display number {word}")
+    for number in [int(word) for word in words] or [*session.displays]:
+        session.displays.pop(number, None)
+    return []
 
 
 def _changes(session: Session, stop: Stop) -> Lines:
@@ -148,7 +178,7 @@ def do_goto(session: Session, text: str) -> Lines:
         raise Wrong(f"the recording has steps {machine.first} to {machine.end}")
     session.go(step)
     session.is_fresh = step == 0
-    return ["[The kernel has ended.]"] if session.is_at_end else show.where(session, True)
+    return show.wrapped(session.end().reason) if session.is_at_end else show.where(session, True)
 
 
 # ---- points ----
@@ -242,16 +272,19 @@ def do_condition(session: Session, text: str) -> Lines:
 
 
 def do_print(session: Session, text: str) -> Lines:
+    lines = _printed(session, text, f"${len(session.values) + 1} = ")
+    session.values.append(text)
+    return lines
+
+
+def _printed(session: Session, text: str, prefix: str) -> Lines:
     form = ""
     if found := re.match(r"\s*/([xdutf])\s", text + " "):
         form, text = found[1], text[found.end() :]
     if not text.strip():
-        raise Wrong("print needs an expression, such as %r1, threadIdx.x or tile[3][4]")
+        raise Wrong("expected an expression, such as %r1, threadIdx.x or tile[3][4]")
     scope = session.scope
-    row = _row_of(scope, text)
-    session.values.append(text)
-    prefix = f"${len(session.values)} = "
-    if row:
+    if row := _row_of(scope, text):
         return [f"{prefix}{text.strip()}", *show.array_lines(scope, *row, form)]
     result = scope.evaluated(text)
     if isinstance(result, Cell):

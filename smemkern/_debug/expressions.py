@@ -187,6 +187,8 @@ class Scope:
         for index, memory in enumerate(self.machine.header["memories"]):
             if memory["kind"] == "array":
                 one = self.machine.header["arrays"][memory["array"]]
+                if not one.get("dtype"):
+                    one["dtype"] = _DTYPES.get(self.machine.accessed_type(index) or "", "u4")
                 found.append(_global_array(one, index, memory["array"]))
         return found
 

@@ -5,6 +5,7 @@ A step is one instruction of one warp. State at a step is before the instruction
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from os.path import basename
@@ -255,6 +256,15 @@ class Machine:
             active &= addresses >> np.uint64(40) == region
             addresses = addresses & np.uint64(_ARRAY_MASK)
         return rows, addresses, active
+
+    def accessed_type(self, memory: int) -> str | None:
+        """The type in the first instruction that accesses a memory: "f32"."""
+        rows, _, active = self._rows_of(memory)
+        if not active.any():
+            return None
+        step = int(self._steps_of_rows("first_access", rows[active.any(-1)][:1])[0])
+        found = re.search(r"\.([fusb](?:8|16|32|64))\b", self.instruction(step)["text"])
+        return found[1] if found else None
 
     def touches(
         self, memory: int, low: int, high: int, ops: frozenset[str], lane: int | None = None

@@ -20,7 +20,6 @@ class Stop(NamedTuple):
     point: Point | None = None
 
 
-END = Stop("[The kernel has ended.]")
 START = Stop("No more reverse-execution history.")
 
 
@@ -42,6 +41,8 @@ class Session:
         self.numbered = 0
         self.is_fresh = True  # nothing has run: the first step itself may be a stop
         self.values: list[object] = []
+        self.displayed = 0
+        self.displays: dict[int, str] = {}  # expressions to print at each stop
         self.starts = [self.machine.first]  # of the windows so far
 
     # ---- where it is ----
@@ -111,6 +112,16 @@ class Session:
 
     # ---- searching ----
 
+    def end(self) -> Stop:
+        """Why the run ended; after a fault its warp is in focus."""
+        fault = self.machine.header["fault"]
+        if not fault:
+            return Stop("[The kernel has ended.]")
+        if fault["step"] is not None and self.machine.first <= fault["step"] < self.machine.end:
+            self.warp = self.machine.warp(fault["step"])
+        at = f" at step {fault['step']}" if fault["step"] is not None and fault["step"] >= 0 else ""
+        return Stop(f"[The kernel was stopped{at}: {fault['message']}]")
+
     def open_window(self, first: int) -> None:
         """Records the window from that step on."""
         assert self.record is not None
@@ -159,7 +170,14 @@ class Session:
         for step in candidates.tolist() if forward else candidates[::-1].tolist():
             for point, steps in by_point:
                 at = np.searchsorted(steps, step)
-                if at < len(steps) and steps[at] == step and point.holds(self.machine, step):
+                if at == len(steps) or steps[at] != step:
+                    continue
+                try:
+                    holds = point.holds(self.machine, step)
+                except Wrong as wrong:
+                    self.go(step)
+                    return Stop(f"Error in testing condition {point.number}: {wrong}", point)
+                if holds:
                     self.go(step)
                     return self.hit(point)
         return None
@@ -195,7 +213,7 @@ class Session:
                 return found
             if not (self.next_window() if forward else self.previous_window()):
                 self.go(machine.end if forward else machine.first)
-                return END if forward else START
+                return self.end() if forward else START
             low = self.machine.first
 
     # ---- by the warp in focus ----
@@ -210,7 +228,7 @@ class Session:
         last = machine.before(self.warp, machine.end)
         self.go(machine.first if last is None else last + 1, self.warp)
         name = machine.header["warps"][self.warp]["warp"]
-        return END if self.is_at_end else Stop(f"[Warp {name} has ended.]")
+        return self.end() if self.is_at_end else Stop(f"[Warp {name} has ended.]")
 
     def move(self, target: int | None, forward: bool) -> Stop:
         """To a step of the warp, unless a point of it, or a watchpoint, is before that."""

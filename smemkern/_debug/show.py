@@ -72,7 +72,7 @@ def where(session: Session, with_instruction: bool) -> list[str]:
     if at is None:
         return [f"{warp_named(machine, session.warp)} has ended (step {session.step})"]
     place = machine.place(at)
-    function = frames(machine, at)[-1].function
+    function = frames(machine, at)[0].function
     lanes = lanes_named(machine.active(at))
     step = f"step {at} of {machine.header['total']}"
     lines = wrapped(
@@ -266,7 +266,7 @@ def banks(machine: Machine, access: Access) -> list[str]:
 
 def _wave_lines(wave: int, served: dict[int, list[int]]) -> list[str]:
     """Banks 0 to 15 and 16 to 31, if they serve a lane."""
-    lines = []
+    lines: list[str] = []
     for half in (range(16), range(16, _BANKS)):
         if any(bank in served for bank in half):
             cells = [_bank_cell(served.get(bank, [])) for bank in half]

@@ -23,6 +23,7 @@ from .commands import (
     do_condition,
     do_continue,
     do_delete,
+    do_display,
     do_enable,
     do_explain,
     do_finish,
@@ -36,6 +37,7 @@ from .commands import (
     do_start,
     do_stepi,
     do_steps,
+    do_undisplay,
     do_warp,
     do_watch,
     unique,
@@ -233,6 +235,13 @@ COMMANDS = [
         do_print,
     ),
     Command(
+        ("display",),
+        "[/FORMAT] EXPRESSION",
+        "Print a value now and at each stop. Without an expression, print all of these.",
+        do_display,
+    ),
+    Command(("undisplay",), "[NUMBERS]", "Stop displaying; all, without numbers.", do_undisplay),
+    Command(
         ("info", "i"),
         "[WHAT]",
         "Show lanes, banks, barriers, registers, warps, hazards, "
@@ -291,6 +300,11 @@ def find(name: str) -> Command:
     return next(one for one in COMMANDS if one.names[0] == key)
 
 
+def _printable(text: str) -> str:
+    """Sources and names are not trusted: no control characters reach the terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else "?" for c in text)
+
+
 _WITHOUT_RUN = ("info", "explain", "help", "echo", "quit")
 
 
@@ -317,7 +331,7 @@ class Interpreter:
         if not self.session.machine.header["warps"] and command.names[0] not in _WITHOUT_RUN:
             raise Wrong("nothing has run: the launch was refused; info hazards says why")
         self.last = line if command.repeats else ""
-        return command.run(self.session, found[2])
+        return [_printable(one) for one in command.run(self.session, found[2])]
 
     def completions(self, text: str) -> list[str]:
         """What could stand for the last word of a line."""

@@ -25,9 +25,7 @@ static uint32_t tag_bank(uint64_t address) {
     return parity(address & low) | parity(address & high) << 1;
 }
 
-/* *passes: lanes of each pass. Returns how many there are. */
-static uint32_t cut_into_passes(const uint64_t address[LANES], uint32_t active,
-                                uint32_t passes[LANES]) {
+uint32_t remote_passes(const uint64_t address[LANES], uint32_t active, uint32_t passes[LANES]) {
     uint64_t lines[TAG_BANKS][LANES];
     uint32_t n_lines[TAG_BANKS] = {0}, n = 0;
     for (; active; active &= active - 1) {
@@ -57,7 +55,7 @@ static uint32_t pass_wavefronts(const uint64_t address[LANES], uint32_t lanes, u
 uint32_t remote_wavefronts(const uint64_t address[LANES], uint32_t active, uint32_t width,
                            remote_kind kind) {
     uint32_t passes[LANES], total = 0;
-    const uint32_t n = cut_into_passes(address, active, passes);
+    const uint32_t n = remote_passes(address, active, passes);
     for (uint32_t pass = 0; pass < n; pass++)
         total += pass_wavefronts(address, passes[pass], width, kind);
     return total;

@@ -21,4 +21,7 @@ typedef enum remote_kind { REMOTE_READ_OR_WRITE, REMOTE_ATOMIC, REMOTE_CAS } rem
 uint32_t remote_wavefronts(const uint64_t address[32], uint32_t active, uint32_t width,
                            remote_kind kind);
 
+/* The passes that serve them, each as lanes. Returns how many there are. */
+uint32_t remote_passes(const uint64_t address[32], uint32_t active, uint32_t passes[32]);
+
 #endif

@@ -9,6 +9,7 @@
 #include "atomic_form.h"
 #include "banks.h"
 #include "ptxas_vectorize.h"
+#include "remote.h"
 #include "request_cost.h"
 
 enum { LANES = 32, WORD = 4, ROW = 128 };
@@ -46,13 +47,31 @@ static uint32_t serve_group(const uint64_t address[LANES], uint32_t lanes, uint3
     return max;
 }
 
-static void serve(const uint64_t address[LANES], uint32_t active, uint32_t item, uint32_t group,
-                  bool serial, uint8_t index[LANES]) {
-    uint32_t wavefronts = 0;
+/* Returns the number of the wavefront after the last one. */
+static uint32_t serve_from(uint32_t wavefronts, const uint64_t address[LANES], uint32_t active,
+                           uint32_t item, uint32_t group, bool serial, uint8_t index[LANES]) {
     for (uint32_t first = 0; first < LANES; first += group) {
         const uint32_t lanes = (uint32_t)((1ull << group) - 1) << first;
         wavefronts += serve_group(address, active & lanes, item, serial, wavefronts, index);
     }
+    return wavefronts;
+}
+
+static void serve(const uint64_t address[LANES], uint32_t active, uint32_t item, uint32_t group,
+                  bool serial, uint8_t index[LANES]) {
+    serve_from(0, address, active, item, group, serial, index);
+}
+
+/* Loads and stores of another block: pass by pass (remote.c). */
+static void serve_remote(const emu_request *r, uint8_t index[LANES]) {
+    const uint32_t item = item_of(r->width);
+    uint64_t address[LANES];
+    uint32_t passes[LANES], wavefronts = 0;
+    for (uint32_t l = 0; l < LANES; l++)
+        address[l] = remote_address(r->address[l], r->rank);
+    const uint32_t n = remote_passes(address, r->active, passes);
+    for (uint32_t k = 0; k < n; k++)
+        wavefronts = serve_from(wavefronts, address, passes[k], item, ROW / item, false, index);
 }
 
 /* As banks_copy_wavefronts counts them: a group's writes begin when the group before has been read
@@ -115,6 +134,8 @@ void wavefront_index(const emu_request *r, uint8_t index[LANES]) {
         serve_copy(r, index);
     else if (r->operation == EMU_STORE_ASYNC)
         serve(r->address, r->active, item, ROW / item, true, index);
+    else if (request_is_remote(r) && r->operation != EMU_ATOMIC)
+        serve_remote(r, index);
     else if (r->operation == EMU_ATOMIC && !request_is_remote(r))
         serve_atomic(r, index);
     else if (!request_is_remote(r))
