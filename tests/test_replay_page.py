@@ -226,7 +226,8 @@ def test_values_are_shown_as_numpy_reads_them(tmp_path, rng):
         else:
             expected = np.ascontiguousarray(raw).view(dtype).reshape(len(words), -1)[:, 0]
         found = np.array([float(text) for text in told[kind]])
-        expected = expected.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            expected = expected.astype(np.float64)
         np.testing.assert_allclose(found, expected, rtol=10.0 ** (1 - digits), atol=0)
         assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all(), kind
 
@@ -358,7 +359,7 @@ def same_accesses(accesses, found):
 def test_variables_are_those_of_python(tmp_path, rng, nvrtc):
     kernel = smemkern.Kernel(SOURCE, options=("-G",))
     x = rng.integers(-99, 99, 64).astype(np.int32)
-    r = smemkern.replay(kernel, 1, 64, x, float(rng.integers(1, 9)), 3)
+    r = smemkern.replay(kernel, 1, 32, x, float(rng.integers(1, 9)), 3)
     steps = [*range(0, r.count, 7)]
     told = visit(tmp_path, {"data": packed(r.recording), "steps": steps}, "locals.js")
     names = set()

@@ -9,6 +9,7 @@ import {format, registerTypes, typeBytes} from "./values.js";
 const GRID_LEFT = 34;
 const GRID_TOP = 18;
 const HEIGHT = 17;
+const SHOWN_TYPES = "f32 s32 u32 b32 f16 bf16 s16 u16 f64 s64 u64 s8 u8".split(" ");
 const MOST_ROWS = 64;  // of one picture
 const CELLS = {
   writer: "warp that wrote it",
@@ -68,13 +69,7 @@ export class SharedView {
     const change = () => this.changed();
     this.array = el("select", {change: () => this.pick()});
     this.cols = el("input", {type: "number", min: 1, max: 1024, change});
-    this.type = el(
-      "select",
-      {change},
-      ...["f32", "s32", "u32", "b32", "f16", "bf16", "f64", "u8"].map(
-        (name) => el("option", {}, name)
-      )
-    );
+    this.type = el("select", {change}, ...SHOWN_TYPES.map((name) => el("option", {}, name)));
     this.shows = el(
       "select",
       {change: () => this.draw()},
@@ -184,11 +179,11 @@ export class SharedView {
   guess(array) {
     const size = elementBytes(array);
     for (const type of [array.type, array.accessed]) {
-      if (type && typeBytes(type) === size && !/^b\d/.test(type))
-        return type.replace(/^s16|^u16/, "b32");
+      const isKnown = SHOWN_TYPES.includes(type) && type !== "b32";
+      if (isKnown && typeBytes(type) === size) return type;
     }
     const stored = this.storedType(array);
-    if (stored && typeBytes(stored) === size) return stored;
+    if (typeBytes(stored) === size && SHOWN_TYPES.includes(stored)) return stored;
     return {1: "u8", 2: "f16", 8: "f64"}[size] ?? "b32";
   }
 
