@@ -110,6 +110,8 @@ EXAMPLES = {
     "vector_sum": Example(
         """#include <cuda_runtime.h>
         #include <stdio.h>
+        using namespace std;
+        void check(cudaError_t e, const char *what = "launch", bool stop = true);
         static int divided(int a, int b);
         __global__ void vector_sum(const float* __restrict__ a, const float* __restrict__ b,
                                    float* __restrict__ c, int n) {
