@@ -37,6 +37,12 @@ PROGRAMS, ROWS, MATRICES = 40, 60, 60
 NOT_PLAIN = {"tma_tile_copy"}
 
 
+@pytest.fixture(autouse=True)
+def one_host_thread(monkeypatch):
+    """As the module has: kernels whose blocks race are repeated in the same order."""
+    monkeypatch.setenv("SMEMKERN_EMU_THREADS", "1")
+
+
 @pytest.fixture(scope="session")
 def module(tmp_path_factory):
     out = tmp_path_factory.mktemp("lab")
