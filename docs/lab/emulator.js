@@ -24,7 +24,7 @@ export class LabError extends Error {
 const ACCESS = { work: 0, in: 1, out: 2, inout: 3 };
 const PATTERNS = { constant: 0, index: 1, random: 2 };
 const RUN_FLAGS = { trace: 1, hazards: 2, equalWrites: 4, byInstruction: 8 };
-const BANK_KINDS = { load: 0, store: 1, atomic: 2, ldmatrix: 3 };
+const BANK_KINDS = { load: 0, store: 1, atomic: 2, ldmatrix: 3, stmatrix: 3 };
 const BANK_NUMBERS = 37;
 const LANES = 32;
 const WASI_OK = 0;
@@ -346,7 +346,7 @@ export class Emulator {
   /**
    * What one request of a warp costs.
    * @param {{addresses: ArrayLike<number>, active?: number, width?: number,
-   *   kind?: "load"|"store"|"atomic"|"ldmatrix"}} request
+   *   kind?: "load"|"store"|"atomic"|"ldmatrix"|"stmatrix"}} request
    */
   banks({ addresses, active = 0xffffffff, width = 4, kind = "load" }) {
     const from = new Float64Array(LANES);
