@@ -20,6 +20,7 @@ from ._cli import (
     ci,
     common,
     completion,
+    debug,
     demo,
     info,
     judge,
@@ -40,6 +41,7 @@ COMMANDS = {
     "check": check,
     "ci": ci,
     "judge": judge,
+    "debug": debug,
     "completion": completion,
 }
 

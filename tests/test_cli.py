@@ -40,7 +40,8 @@ def test_there_are_the_commands_of_the_contract(command):
     assert command.run("--help") == 0
     for name, module in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(module.SUMMARY)}$", command.out, re.M)
-    assert {*MACHINES} == {*"info demo bench trace banks occupancy profile check ci judge".split()}
+    names = "info demo bench trace banks occupancy profile check ci judge debug"
+    assert {*MACHINES} == {*names.split()}
     assert command.run("--version") == 0
     assert command.out == f"smemkern {smemkern.__version__}\n"
 

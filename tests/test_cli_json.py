@@ -84,6 +84,10 @@ DOCUMENTS = {
         "one.cu race.cu --grid 1 --block 64 --arg i32[2]",
         f"ref.cu ref.cu {JUDGED} --block 64 --reference-block 256",
     ],
+    "debug": [
+        f"sum.cu {SUM} -ex 'advance hazard 1' -ex wrong",
+        "k.ptx --grid 2 --block 32 --arg i32[64] -ex 'info line'",
+    ],
     "completion": ["bash"],
 }
 

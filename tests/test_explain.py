@@ -373,3 +373,83 @@ def test_huge_tiles_do_not_end_the_search():
     given = np.stack([np.arange(32) * 2**20, np.arange(32)], -1)
     found = banks.suggest(2**26, 2**10, 16, [given])
     assert found.best.wavefronts == found.layout.cost(given).wavefronts
+
+
+# ---- hazards and cures ----
+
+PARTY = ("k.cu", 12, "st.shared", (0, 0, 0), (1, 0, 0))
+OTHER = ("k.cu", 10, "ld.shared", (0, 0, 0), (40, 0, 0))
+
+
+def cure(kind, party=PARTY, other=OTHER, space="shared"):
+    return _core.explain_hazard(kind, party, other, space, 1, None, "shared s[3]")[1]
+
+
+def test_where_the_barrier_belongs():
+    between = "a __syncthreads() that all threads of the block reach, "
+    assert cure("RAW") == f"{between}between k.cu:10 and k.cu:12"
+    later = ("k.cu", 20, *OTHER[2:])
+    assert (
+        cure("WAR", other=later) == f"{between}after k.cu:20, before the loop comes back to k.cu:12"
+    )
+    same = ("/a/b/k.cu", 12, *OTHER[2:])
+    assert "between k.cu:12 and its next execution" in cure("RAW", other=same)
+    assert "between the read and the write of k.cu:12" in cure("WAR", other=same)
+    assert cure("WAW", other=same).startswith("let one thread write")
+    elsewhere = (*OTHER[:3], (1, 0, 0), OTHER[4])
+    assert cure("RAW", other=elsewhere).startswith("a cluster.sync()")
+    assert "k.cu:10 releases and k.cu:12 acquires" in cure("RAW", other=elsewhere, space="global")
+    assert "cudaGridDependencySynchronize() before k.cu:12" in cure("overlap", space="global")
+    copy = ("k.cu", 10, "cp.async.ca.shared.global [a], [b], 4", *OTHER[3:])
+    assert "cp.async.wait_group" in cure("async-read", other=copy)
+    bulk = ("k.cu", 10, "cp.async.bulk.shared::cluster.global", *OTHER[3:])
+    assert "mbarrier" in cure("async-read", other=bulk)
+    assert cure("deadlock") is None
+    with pytest.raises(ValueError, match="no hazard of kind 'XYZ'"):
+        cure("XYZ")
+
+
+def racy_lines(rng):
+    """Statements, each on a line of its own; a barrier between some."""
+    lines = ["s[t] = x[t];"]
+    for _ in range(int(rng.integers(2, 5))):
+        a = int(rng.integers(1, 60))
+        form = rng.choice(
+            ["v += s[(t + {a}) % 64];", "s[(t + {a}) % 64] = v + t;", "__syncthreads();"]
+        )
+        lines.append(str(form).format(a=a))
+    return [*lines, "y[t] = v + s[t];"]
+
+
+def traced(lines):
+    import smemkern
+
+    body = "\n".join(lines)
+    source = (
+        'extern "C" __global__ void k(const float *x, float *y) { __shared__ float s[64];'
+        f"int t = threadIdx.x; float v = 1;\n{body}\n}}"
+    )
+    x = np.arange(64, dtype=np.float32)
+    return smemkern.trace(smemkern.Kernel(source, "k"), 1, 64, x, np.zeros(64, np.float32)).hazards
+
+
+@pytest.mark.parametrize("attempt", range(6))
+def test_a_cure_cures(rng, attempt, nvrtc):
+    """A barrier where the words say: that race is gone, and no other one is new."""
+    lines = racy_lines(rng)
+    print(lines)
+    for _ in range(8):
+        hazards = traced(lines)
+        races = [one for one in hazards if one.kind in ("RAW", "WAR", "WAW")]
+        races = [one for one in races if one.line != one.other_line]
+        if not races:
+            return
+        found = re.search(r"__syncthreads\(\).*between \S+:(\d+) and \S+:(\d+)$", races[0].cure)
+        first, last = int(found[1]), int(found[2])
+        assert (races[0].other_line, races[0].line) == (first, last) and first < last
+        lines.insert(last - 2, "__syncthreads();")  # line 2 of the file is the first of the list
+        again = {(one.kind, one.line, one.other_line) for one in traced(lines)}
+        moved = (races[0].kind, last + 1, first)
+        assert moved not in again
+        assert len(again) < len(hazards)
+    pytest.fail("eight barriers cure no such program")

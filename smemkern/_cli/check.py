@@ -31,6 +31,7 @@ EXAMPLES = (
         """\
 1. RAW race, shared part[1]: sum.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
                  sum.cu:9 |             part[threadIdx.x] += part[threadIdx.x + half];
+   cure: a __syncthreads() that all threads of the block reach, ...
 
 sum.cu: kernel sum: 1 hazard""",
     ),
@@ -68,7 +69,8 @@ def run(chosen: argparse.Namespace) -> Answer:
     nodes: list[Node] = [Paragraph(f"note: {row.message}") for row in found.benign]
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
-        nodes.append(Listing([message, *quote(hazard, kernel)], indent=3))
+        cure = [f"   cure: {hazard.cure}"] if hazard.cure else []
+        nodes.append(Listing([message, *quote(hazard, kernel), *cure], indent=3))
     nodes += results.limit_nodes(found, chosen.max_factor)
     many = "1 hazard" if len(found.hazards) == 1 else f"{len(found.hazards) or 'no'} hazards"
     ended = " (a fault ended the run)" if found.incomplete else ""

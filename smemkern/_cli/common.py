@@ -143,7 +143,8 @@ def print_answer(name: str, answer: Answer, chosen: argparse.Namespace) -> int:
         json.dump(document, sys.stdout, indent=2, allow_nan=False, ensure_ascii=False)
         sys.stdout.write("\n")
     elif form == "text":
-        show(answer.nodes, sys.stdout, chosen.color)
+        if answer.nodes:
+            show(answer.nodes, sys.stdout, chosen.color)
     else:
         formats.show(form, answer.cases)
     sys.stdout.flush()

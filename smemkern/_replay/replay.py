@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._render.document import Node, Paragraph, Table, as_text
-from .._render.progress import Progress
+from .._render.progress import Meter, Progress
 from .._trace.launch import Blocks
 from .record import MAX_BYTES, STEPS, Job, Window, call_of, job_of, record
 from .recording import LANES, NONE, Recording, Writer
 
 _WAITS_AT_BARRIER = "barrier"
+LARGEST_CELL = 8_000_000  # characters of a page in a notebook
 _LANE = np.dtype(
     [
         ("active", bool),
@@ -88,14 +90,16 @@ class Replay:
 
     def __init__(self, job: Job, window: Window, progress: bool | Progress = False) -> None:
         self._job, self._window = job, window
-        self._progress = progress if callable(progress) else None
+        self._progress = progress
         self._load(window.first)
         self._step = self.first
         self._warp: int | None = None
 
     def _load(self, first: int) -> None:
         window = self._window._replace(first=first)
-        self._recording = Recording(record(self._job, window, self._progress))
+        with Meter("replay", "blocks") as meter:
+            progress = meter if self._progress is True else self._progress or None
+            self._recording = Recording(record(self._job, window, progress))
         nothing = self.count == 0 and first < self.total
         if nothing or (self.header["omitted_blocks"] and not self.total):
             raise MemoryError(
@@ -527,9 +531,68 @@ class Replay:
                 found[self.header["registers"][number]["name"]] = value
         return found
 
+    @property
+    def locals(self) -> dict[str, NDArray[Any]]:
+        """The variables of the source that the warp's next instruction has, by name.
+
+        Kernels that were compiled with debug information (nvcc -G) have them. Scalars have the
+        shape (32,), arrays (32, *shape); an array in shared memory has its own shape, and a struct
+        is its bytes. A variable that is not yet written is missing.
+        """
+        at = self.instruction
+        found: dict[str, NDArray[Any]] = {}
+        for of in self.header["locals"] if at else []:
+            assert at is not None
+            for place in of["places"]:
+                here = place["from"] < at["ptx_line"] < place["to"]
+                value = (
+                    self._local(of, place) if here and of["function"] == at["function"] else None
+                )
+                if value is not None:
+                    found[of["name"]] = value
+        return found
+
+    def _local(self, of: dict[str, Any], place: dict[str, Any]) -> NDArray[Any] | None:
+        """The value of a variable at a place; None: not known."""
+        dtype = np.dtype(of["dtype"] or "u1")
+        if place["register"] is not None:
+            value = self._recording.register(place["register"], self.warp, self._step)
+            if value is None or value.dtype == bool or value.ndim > 1:
+                return value
+            return value.view(dtype) if value.itemsize == dtype.itemsize else value.astype(dtype)
+        for shared in self.header["shared"]:
+            if shared["name"] == place["symbol"]:
+                shape = tuple(of["shape"]) or (1,)
+                fits = 0 < math.prod(shape) * dtype.itemsize <= shared["bytes"]
+                return self.shared(name=shared["name"], dtype=dtype, shape=shape) if fits else None
+        return self._in_local_memory(of, place, dtype)
+
+    def _in_local_memory(
+        self, of: dict[str, Any], place: dict[str, Any], dtype: np.dtype[Any]
+    ) -> NDArray[Any] | None:
+        """A variable in the stack frame, which register %SPL points to."""
+        memories = self.header["memories"]
+        number = next((k for k, m in enumerate(memories) if m.get("warp") == self.warp), None)
+        names = {self.header["registers"][k]["name"]: k for k in self._own_registers()}
+        frame = self.register(names["%SPL"]) if "%SPL" in names else None
+        if number is None or frame is None or "depot" not in (place["symbol"] or ""):
+            return None
+        begin = int(frame[0]) % (1 << 40) + place["offset"]
+        lanes = self.memory(number).reshape(-1, LANES).T
+        data = np.ascontiguousarray(lanes).view(np.uint8)[:, begin : begin + of["size"]]
+        if data.shape[1] < of["size"] or of["size"] % dtype.itemsize:
+            return None
+        bytes_of_struct = () if of["dtype"] else (-1,)
+        values = np.ascontiguousarray(data).view(dtype)
+        return values.reshape(LANES, *of["shape"], *bytes_of_struct)
+
     def vector(self, kind: int, at: int, size: int) -> NDArray[Any]:
         """A vector of section `words`: docs/replay.md."""
         return self._recording.vector(kind, at, size)
+
+    def has_contents(self, number: int) -> bool:
+        """Whether all words of a memory are known, and not only those that the window writes."""
+        return self._recording.has_contents(number)
 
     def memory(self, number: int, step: int | None = None) -> NDArray[np.uint32]:
         """The words of a memory of header["memories"] before a step of the window."""
@@ -677,6 +740,19 @@ class Replay:
         with open(file, "w", encoding="utf-8") as out:
             out.write(self._page())
 
+    def debug(self) -> None:
+        """Reads commands from the terminal, as `smemkern debug` does, from the current step on.
+
+        Ends with the command quit, or the end of the input.
+        """
+        from .._debug.opening import session_of_job
+        from .._debug.terminal import debug
+
+        session = session_of_job(self._job, self._window.steps)
+        if self.step and session.has_step(self.step):
+            session.go(self.step)
+        debug(session, str(self.header["title"]))
+
     def _page(self) -> str:
         from .._web import page
 
@@ -684,7 +760,14 @@ class Replay:
         return made
 
     def _repr_html_(self) -> str:
-        return self._page()
+        from .._web import frame
+
+        document = self._page()
+        if len(document) > LARGEST_CELL:
+            size = f"{len(document) / 1e6:.0f} MB"
+            return f'<p>A page of {size}, too large for a cell: save("replay.html") writes it.</p>'
+        made: str = frame(document)
+        return made
 
     def _nodes(self) -> list[Node]:
         where = f"{self.header['title']}: step {self._step} of {self.total}"
@@ -738,7 +821,7 @@ def replay(
     Parameters
     ----------
     what, *args, **kw
-        What trace accepts. Arrays are copied, and not changed.
+        What trace accepts. Arrays are copied, and not changed. What kernels print is not shown.
     blocks : int, slice, range, list of int, or tuple (x, y, z), optional
         The blocks that run, as for trace. None: the first one. Of a cluster all blocks run. Of a
         cooperative launch all blocks run, and these are recorded.
@@ -747,8 +830,8 @@ def replay(
     first, steps : int
         The window that is recorded at once; Replay records others as they are needed.
     max_bytes : int
-        The limit of a recording's memory: the window ends before a step that exceeds it, and the
-        header says so ("truncated").
+        The limit of a recording: the window ends before a step that exceeds it, and the header says
+        so ("truncated"). While a recording is made, memory holds it up to three times.
     equal_writes, progress
         As for trace.
 

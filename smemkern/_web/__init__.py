@@ -1,4 +1,4 @@
-"""The page of a recording: a self-contained document that steps to and fro in it, without a network.
+"""The page of a recording: one document that steps to and fro in it, without a network.
 
 The scripts are ES modules, one file per subject. `script` joins them to one text; docs/lab.html is
 made of the same files.
@@ -22,6 +22,7 @@ HEIGHT = 1100  # of the frame in a notebook, in pixels
 
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[\w.]+\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|function|const)\b)", re.MULTILINE)
+_COMMENT = re.compile(r"//|/\*|\*( |/|$)")  # a line of nothing else
 _START = """
 const held = document.getElementById("recording");
 const settings = new URLSearchParams(location.hash.slice(1));
@@ -34,7 +35,8 @@ inflate(held.textContent)
     if (settings.has("wavefront")) window.replay.setWave(Number(settings.get("wavefront")) - 1);
   })
   .catch((error) => {
-    document.getElementById("view").textContent = `This recording cannot be shown: ${error.message}`;
+    const text = `This recording cannot be shown: ${error.message}`;
+    document.getElementById("view").textContent = text;
   });
 """
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
@@ -46,20 +48,30 @@ def read(name: str) -> str:
 
 
 def script() -> str:
-    """All modules as one, without imports and exports; their top-level names are unique."""
-    return "".join(_EXPORT.sub("", _IMPORT.sub("", read(name))) for name in SCRIPTS)
+    """All modules as one, without imports and exports; their top-level names are unique.
+
+    Comments and indentation are left out: a notebook keeps a page in each cell that shows one.
+    """
+    return "".join(_short(_EXPORT.sub("", _IMPORT.sub("", read(name)))) for name in SCRIPTS)
+
+
+def _short(text: str) -> str:
+    """The text without indentation, empty lines and lines of comments."""
+    lines = (line.strip() for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines if line and not _COMMENT.match(line))
 
 
 def page(recording: bytes, title: str) -> str:
     """A complete HTML document that shows the recording. It needs no other file and no network."""
     packed = base64.b64encode(zlib.compress(recording, 9)).decode()
+    style = "body{margin:0;background:var(--bg)}\n" + "".join(_short(read(name)) for name in STYLES)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)} - smemkern replay</title>"
-        f"<style>body{{margin:0;background:var(--bg)}}\n{''.join(map(read, STYLES))}</style></head>"
+        f"<style>{style}</style></head>"
         '<body><main id="view"><noscript>This page needs JavaScript.</noscript></main>'
         f'<script type="application/octet-stream" id="recording">{packed}</script>'
         f'<script type="module">{script()}{_START}</script></body></html>\n'

@@ -6,7 +6,7 @@ import { el, lanesText, many, onResize, runs, svg } from "./dom.js";
 
 const BANKS = 32;
 const WORD = 4;
-const ROW = 15;
+const ROW = 13.5;
 const TOP = 34;
 const LABEL = 12.5; // pixels that a lane's number in a cell needs
 

@@ -2,7 +2,7 @@
 
 import { LANES } from "./recording.js";
 import { el, lanesText } from "./dom.js";
-import { position } from "./steps.js";
+import { placeText } from "./steps.js";
 
 const STATES = {
   executes: ["●", "execute"],
@@ -56,10 +56,7 @@ export class LanesView {
 
   where(index, state) {
     if (index === null) return "";
-    const { header } = this.recording;
-    const instruction = header.instructions[index];
-    const place = position(this.recording, instruction);
-    const line = place ? `${header.files[place[0]].name.split("/").at(-1)}:${place[1]}` : `PTX line ${instruction.ptx_line}`;
+    const line = placeText(this.recording, this.recording.header.instructions[index]);
     return state === "executes" || state === "guarded" ? ` (${line})` : `; next ${line}`;
   }
 }

@@ -7,6 +7,7 @@
 
 export const NONE = 0xffffffff;
 export const LANES = 32;
+export const UNINITIALIZED = 0x7ff77ff7; // what reads where nobody has written
 const MAGIC = "SMKREC1\n";
 const FORMAT = 1;
 const ELEMENT = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array };
@@ -287,9 +288,10 @@ export class Recording {
     return this.writesOf.get(memory);
   }
 
-  /** Number of words of a memory. */
+  /** Number of words of a memory: of a local one, those of all lanes. */
   wordsOf(memory) {
-    return Math.ceil(this.header.memories[memory].bytes / 4);
+    const { bytes, kind, words } = this.header.memories[memory];
+    return Math.max(Math.ceil((bytes * (kind === "local" ? LANES : 1)) / 4), words ?? 0);
   }
 
   /** The index of the last write to a word before step k, or -1. */
@@ -328,7 +330,8 @@ export class Recording {
     const { columns } = this;
     const { at } = this.header.memories[memory];
     if (!this.isIncluded(memory, word)) {
-      return { value: null, warp: null, lane: null, step: null, instruction: null, written: false };
+      const value = this.header.memories[memory].kind === "shared" ? UNINITIALIZED : 0;
+      return { value, warp: null, lane: null, step: null, instruction: null, written: false };
     }
     const instruction = orNull(columns.memory_instruction[at + word]);
     const warp = orNull(columns.memory_warp[at + word]);
@@ -344,13 +347,13 @@ export class Recording {
 
   /**
    * A whole memory before step k: values, and for each word the index of its last write or -1.
-   * Where contents were not included, values of words without a write are 0.
+   * Where contents are not known, words without a write are 0; in shared memory, UNINITIALIZED.
    */
   memory(memory, k) {
     const { columns } = this;
     const words = this.wordsOf(memory);
-    const { at, words: included } = this.header.memories[memory];
-    const values = new Uint32Array(words);
+    const { at, words: included, kind } = this.header.memories[memory];
+    const values = new Uint32Array(words).fill(kind === "shared" ? UNINITIALIZED : 0);
     if (this.isIncluded(memory, 0)) values.set(columns.memory_words.subarray(at, at + Math.min(words, included)));
     const last = new Int32Array(words).fill(-1);
     const { indices } = this.writes(memory);

@@ -1,10 +1,9 @@
 // The registers of the warp: those of the current instruction first, with what has changed.
 
 import { el } from "./dom.js";
-import { lanesOf, NONE } from "./recording.js";
+import { lanesOf, NONE, UNINITIALIZED } from "./recording.js";
 import { registerTypes, summary, values } from "./values.js";
 
-const UNSET = 0x7ff77ff7; // what a register reads as before a lane has written it
 const MOST_REGISTERS = 100; // rows
 
 export class RegistersView {
@@ -99,7 +98,7 @@ export class RegistersView {
   texts(bits, type) {
     const { arrays = [], first_array } = this.recording.header;
     const per = bits.length / 32;
-    const isSet = (lane) => bits.subarray(lane * per, lane * per + per).some((word) => word !== UNSET && word !== UNSET >>> 16);
+    const isSet = (lane) => bits.subarray(lane * per, lane * per + per).some((word) => word !== UNINITIALIZED && word !== UNINITIALIZED >>> 16);
     const texts = values(bits, type).map((text, lane) => (isSet(lane) || type === "pred" ? text : "unset"));
     if (bits.length !== 64 || type === "f64") return texts;
     return texts.map((text, lane) => {

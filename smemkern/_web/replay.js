@@ -7,7 +7,7 @@ import { lanesOf } from "./recording.js";
 import { RegistersView } from "./registers.js";
 import { elementName, sharedArrays, SharedView } from "./shared.js";
 import { SourceView } from "./source.js";
-import { position, Steps } from "./steps.js";
+import { placeText, Steps } from "./steps.js";
 import { TimeLine } from "./timeline.js";
 import { arrayOf, fullOpcode } from "./values.js";
 
@@ -95,7 +95,10 @@ export class ReplayView {
     this.pictures = el("div");
     this.sectors = el("div");
     panels.access.append(this.pictures, this.sectors);
-    this.root.append(panels.time, el("div", { class: "columns" }, el("div", { class: "column" }, panels.source, panels.lanes, panels.registers), el("div", { class: "column main" }, panels.access, panels.shared)));
+    this.why = el("div", { class: "why" });
+    panels.access.append(this.why);
+    const side = el("div", { class: "column" }, panels.source, panels.time, panels.lanes, panels.registers);
+    this.root.append(el("div", { class: "columns" }, side, el("div", { class: "column main" }, panels.access, panels.shared)));
     this.picture = new AccessPicture(this.pictures, (wave) => this.setWave(wave));
     this.sectorPicture = new SectorPicture(this.sectors);
     this.source = new SourceView(panels.source, recording, this.steps, (file, line) => this.runToLine(file, line));
@@ -135,9 +138,7 @@ export class ReplayView {
   }
 
   placeText(k) {
-    const instruction = this.recording.instruction(k);
-    const place = position(this.recording, instruction);
-    return place ? `${this.recording.header.files[place[0]].name.split("/").at(-1)}:${place[1]}` : `PTX line ${instruction?.ptx_line}`;
+    return placeText(this.recording, this.recording.instruction(k));
   }
 
   conflictCard({ worst, count, cost, ideal }) {
@@ -171,8 +172,9 @@ export class ReplayView {
     this.ways = el("input", { type: "number", min: 1, max: 32, ".value": 2, class: "ways", "aria-label": "Conflicts of at least this many ways", change: () => this.update() });
     this.warpChoice = el("select", { "aria-label": "Warp", change: () => this.chooseWarp(Number(this.warpChoice.value)) }, ...this.warpOptions());
     this.place = el("span", { class: "place" });
-    const rest = el("div", { class: "bar-rest" }, this.warpChoice, this.place, el("label", { class: "ways-label" }, "conflicts from ", this.ways, " ways"), el("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", click: () => this.help.showModal() }, "?"));
-    return el("div", { class: "bar", role: "toolbar", "aria-label": "Step" }, el("div", { class: "pairs" }, ...pairs), rest, this.status);
+    pairs[4].insertBefore(el("label", { title: "Conflicts of at least this many ways" }, "≥ ", this.ways), pairs[4].lastChild);
+    const rest = el("div", { class: "bar-rest" }, this.warpChoice, this.place, el("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", click: () => this.help.showModal() }, "?"));
+    return el("div", { class: "bar", role: "toolbar", "aria-label": "Step" }, el("div", { class: "bar-row" }, el("div", { class: "pairs" }, ...pairs), rest), this.status);
   }
 
   warpOptions() {
@@ -371,15 +373,23 @@ export class ReplayView {
     const instruction = recording.instruction(k);
     if (!instruction) {
       this.now.replaceChildren(el("h3", {}, "The end of the recording"), el("p", {}, "Step backwards from here."));
+      this.why.replaceChildren();
       return;
     }
     const numbers = this.request ? this.numbers(this.request) : null;
-    const parts = [el("h3", {}, this.title(instruction)), el("p", { class: "ptx" }, el("code", {}, instruction.text))];
-    if (numbers) parts.push(numbers);
-    for (const text of this.sentences(accesses)) parts.push(el("p", {}, text));
+    const head = el("div", {}, el("h3", {}, this.title(instruction)), el("p", { class: "ptx" }, el("code", {}, instruction.text)));
+    const texts = this.sentences().map((text) => el("p", {}, text));
+    this.now.replaceChildren(el("div", { class: "now-head" }, head, ...(numbers ? [numbers] : [])), ...texts, ...this.hazardsHere());
+    this.showWhy(accesses);
+  }
+
+  /** The words of the recording on this access, and the layout without its conflict. */
+  showWhy(accesses) {
+    const { explanations } = this.recording.header;
+    const texts = accesses.flatMap(({ words }) => (words === null ? [] : [explanations[words]?.text])).filter(Boolean);
     const cure = this.cure();
-    if (cure) parts.push(el("p", { class: "cure" }, el("b", {}, "What would cure it: "), cure));
-    this.now.replaceChildren(...parts, ...this.hazardsHere());
+    const cured = cure ? [el("p", { class: "cure" }, el("b", {}, "What would cure it: "), cure)] : [];
+    this.why.replaceChildren(...texts.map((text) => el("p", {}, text)), ...cured);
   }
 
   /** The hazards that this step is an access of, with buttons to their other accesses. */
@@ -431,9 +441,8 @@ export class ReplayView {
     return el("div", { class: "numbers" }, big(cost, `${unit}${cost === 1 ? "" : "s"}`, isBad ? "bad" : "good"), big(ideal, "the fewest possible", ""), isBad ? big(`×${Number((cost / ideal).toFixed(1))}`, "times the fewest", "bad") : null);
   }
 
-  sentences(accesses) {
-    const { header } = this.recording;
-    const found = accesses.flatMap(({ words }) => (words === null ? [] : [header.explanations[words]?.text]));
+  sentences() {
+    const found = [];
     for (const event of this.recording.events(this.k)) {
       if (event.kind === "barrier_complete") found.push("The last warp has arrived: all warps of the block may go on.");
       if (event.kind === "barrier_arrive" && !(event.flags & 1)) found.push("It waits until the other warps of the block are there.");
@@ -441,7 +450,7 @@ export class ReplayView {
     const executed = this.recording.columns.step_executed[this.k];
     const active = this.recording.columns.step_active[this.k];
     if (executed !== active) found.push(`Only ${lanesText(lanesOf(executed)) || "no lane"} execute it; the guard of the others is false.`);
-    return found.filter(Boolean);
+    return found;
   }
 
   /** The layout that would be free of this conflict, from the recording. */

@@ -4,6 +4,7 @@ import { context, el, many, onResize, theme } from "./dom.js";
 import { lanesOf } from "./recording.js";
 import { format, registerTypes, typeBytes } from "./values.js";
 import { warpText } from "./lanes.js";
+import { placeText } from "./steps.js";
 
 const GRID_LEFT = 34;
 const GRID_TOP = 18;
@@ -60,7 +61,7 @@ export class SharedView {
     this.canvas = el("canvas", { role: "img" });
     this.scroll = el(
       "div",
-      { class: "shared-grid", tabindex: 0, role: "group", keydown: (event) => this.key(event), mousemove: (event) => this.hover(event), click: (event) => this.hover(event) },
+      { class: "shared-grid", tabindex: 0, role: "group", "aria-label": "Cells of shared memory; the arrow keys go from one to the next", keydown: (event) => this.key(event), mousemove: (event) => this.hover(event), click: (event) => this.hover(event) },
       this.canvas,
     );
     this.detail = el("p", { class: "detail", "aria-live": "polite" });
@@ -343,8 +344,7 @@ export class SharedView {
   writerWords({ warp, lane, step, instruction }) {
     const { header, first } = this.recording;
     const who = warp === null ? "a warp that is not recorded" : `${warpText(this.recording, warp)}, lane ${lane}`;
-    const own = instruction === null ? null : header.instructions[instruction];
-    const where = own ? ` at ${own.file !== null && header.files[own.file] ? `${header.files[own.file].name.split("/").at(-1)}:${own.line}` : `PTX line ${own.ptx_line}`}` : "";
+    const where = instruction === null ? "" : ` at ${placeText(this.recording, header.instructions[instruction])}`;
     return `written by ${who}${where}${step === null ? " before the recording begins" : `, step ${first + step}`}`;
   }
 }

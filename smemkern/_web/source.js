@@ -1,7 +1,7 @@
 // The source, with the current line. A click on a number runs to that line.
 
 import { el, many } from "./dom.js";
-import { position } from "./steps.js";
+import { fileName, position } from "./steps.js";
 
 const WORDS = /(\/\/.*$|\/\*.*?\*\/)|("(?:[^"\\]|\\.)*")|\b(__\w+__|const|constexpr|volatile|unsigned|signed|int|float|double|half|char|short|long|void|bool|auto|struct|template|typename|for|if|else|while|do|return|extern|static|inline|threadIdx|blockIdx|blockDim|gridDim)\b|(^\s*[.@]?[a-z][\w.:]*(?=\s))/g;
 
@@ -135,7 +135,7 @@ export class SourceView {
   inlined(place) {
     const own = this.instruction;
     if (!own || !place || (own.file === place[0] && own.line === place[1])) return "";
-    return `In ${this.recording.header.files[own.file].name.split("/").at(-1)}:${own.line}, called from this line.`;
+    return `In ${fileName(this.recording, own.file)}:${own.line}, called from this line.`;
   }
 }
 

@@ -9,7 +9,18 @@ export function position({ header }, instruction) {
   const places = [[instruction.file, instruction.line], ...(instruction.callers ?? [])];
   const shown = places.find(([file]) => file !== null && header.files[file]?.text);
   if (shown) return shown;
-  return instruction.file === null || instruction.file === undefined ? null : places[0];
+  return header.files[instruction.file] ? places[0] : null;
+}
+
+/** A file's name without its folders. */
+export function fileName({ header }, file) {
+  return header.files[file].name.split("/").at(-1);
+}
+
+/** "kernel.cu:6", or the line of the PTX. */
+export function placeText(recording, instruction) {
+  const place = position(recording, instruction);
+  return place ? `${fileName(recording, place[0])}:${place[1]}` : `PTX line ${instruction?.ptx_line}`;
 }
 
 /** The same as a text, to compare: without line information, the line of the PTX. */
@@ -105,18 +116,26 @@ export class Steps {
     return this.search(k, warp, (step) => this.key(step) === key);
   }
 
-  /** Forwards to a step that matches and whose predecessor does not; then backwards; then in any warp. */
+  /** Forwards to a step that matches and whose predecessor does not; then backwards; then in another warp. */
   search(k, warp, matches) {
     const steps = this.recording.stepsOf(warp);
     const starts = (i) => matches(steps[i]) && (i === 0 || !matches(steps[i - 1]));
     const found = [...steps.keys()].filter(starts).map((i) => steps[i]);
-    return found.find((step) => step > k) ?? found.filter((step) => step < k).at(-1) ?? this.inAnyWarp(k, matches) ?? found[0] ?? null;
+    return found.find((step) => step > k) ?? found.filter((step) => step < k).at(-1) ?? this.inOtherWarp(k, warp, matches) ?? found[0] ?? null;
   }
 
-  inAnyWarp(k, matches) {
-    for (let step = k + 1; step < this.recording.count; step++) if (matches(step)) return step;
-    for (let step = k - 1; step >= 0; step--) if (matches(step)) return step;
+  inOtherWarp(k, warp, matches) {
+    const { count, columns } = this.recording;
+    const suits = (step) => columns.step_warp[step] !== warp && matches(step);
+    for (let step = k + 1; step < count; step++) if (suits(step)) return step;
+    for (let step = k - 1; step >= 0; step--) if (suits(step)) return step;
     return null;
+  }
+
+  /** Whether a conflict costs more than another, or as much in a warp before. */
+  isWorse(one, other) {
+    const [a, b] = [one.cost / one.ideal, other.cost / other.ideal];
+    return a > b || (a === b && this.recording.warpAt(one.k) < this.recording.warpAt(other.k));
   }
 
   /** Conflicts by line, the costliest first: {key, place, count, cost, ideal, worst: {k, ...}}. */
@@ -132,7 +151,7 @@ export class Steps {
       line.count++;
       line.cost += one.cost;
       line.ideal += one.ideal;
-      if (one.cost / one.ideal > line.worst.cost / line.worst.ideal) line.worst = one;
+      if (this.isWorse(one, line.worst)) line.worst = one;
     }
     return [...lines.values()].sort((a, b) => b.cost - b.ideal - (a.cost - a.ideal));
   }

@@ -105,12 +105,12 @@ export class TimeLine {
     const colour = theme(this.frame);
     drawing.font = "10px ui-monospace, monospace";
     drawing.textBaseline = "middle";
-    const every = Math.ceil(12 / row);
+    const every = Math.ceil(13 / row);
     const marks = this.marks();
     this.warps.forEach((warp, i) => {
       if (i % every === 0) {
         drawing.fillStyle = colour("dim");
-        drawing.fillText(this.label(warp), 0, Math.max(6, i * row + row / 2), NAMES - 6);
+        drawing.fillText(this.label(warp), 0, Math.max(5, i * row + row / 2), NAMES - 6);
       }
       this.paintWarp(drawing, colour, warp, i * row, row, width, marks);
     });

@@ -122,7 +122,8 @@ export function registerTypes(recording) {
     for (const register of [...instruction.reads, ...instruction.writes]) vote(register, type);
   }
   voteByMemory(recording, vote);
-  return header.registers.map(({ type, size }, i) => {
+  return header.registers.map(({ type, size, as }, i) => {
+    if (as && !OPAQUE.test(as)) return as;
     const declared = type.replace(/^\./, "");
     if (!OPAQUE.test(declared)) return declared;
     const [best] = Object.entries(votes[i]).sort((a, b) => b[1] - a[1]).map(([name]) => name);

@@ -1,0 +1,1 @@
+"""smemkern debug: a debugger in a terminal that steps to and fro in a recording."""
