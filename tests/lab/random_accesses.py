@@ -1,6 +1,7 @@
 """Random kernels that access shared memory in random patterns, with barriers here and there.
 
-Each access is on a line of its own and each loaded value is stored to y, so a compiler removes none.
+Each access is on a line of its own, each loaded value is stored to y, and all arrays are stored to
+z at the end, so a compiler removes no access.
 """
 
 TYPES = {  # type: elements of an array
@@ -76,7 +77,7 @@ class Writer:
             size = f"[{n}]" if columns == 0 else f"[{n // columns}][{columns + pad}]"
             self.lines.append(f"    __shared__ {type_} {array}{size};")
         self.lines.append("    int t = threadIdx.x;")
-        for array, type_ in arrays:  # no element is read before it was written
+        for array, _ in arrays:  # no element is read before it was written
             self.lines.append(f"    for (int i = t; i < (int)sizeof({array}) / 4; i += 96)")
             self.lines.append(f"        ((int *){array})[i] = i;")
         self.lines.append("    __syncthreads();")

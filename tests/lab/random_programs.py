@@ -56,6 +56,7 @@ class Writer:
         self.constants = []  # E, that may only be read
         self.functions = []  # (name, parameter types, result type)
         self.count = 0
+        self.has_arrays = True  # device functions have only their parameters
 
     def pick(self, items):
         return items[int(self.rng.integers(len(items)))]
@@ -89,7 +90,7 @@ class Writer:
             return self.literal()
         if kind < 0.25:
             return E("threadIdx.x", "unsigned", 63)
-        if kind < 0.4:
+        if kind < 0.4 and self.has_arrays:
             index = f"({self.integer(1).text}) & 63"
             options = [("xi", "int", 1000), ("xu", "unsigned char", 255)]
             options += [("xf", "float", 0)] if self.floats else []
@@ -189,10 +190,8 @@ class Writer:
         return E(f"{name}(({type_}){a.text}, ({type_}){b.text})", type_, max(a.bound, b.bound))
 
     def bits(self, depth):
-        e = self.integer(depth)
-        return E(
-            f"{self.pick(['__popc', '__ffs', '__clz', '__brev'])}((int){e.text})", "int", 2**31
-        )._replace(bound=2**31)
+        e, function = self.integer(depth), self.pick(["__popc", "__ffs", "__clz", "__brev"])
+        return E(f"{function}((int){e.text})", "int", 2**31)
 
     def call(self, depth):
         if not self.functions:
@@ -272,7 +271,8 @@ class Writer:
         i = self.name("i")
         self.lines += [
             f"{indent}int {name}[4] = {{1, 2}};",
-            f"{indent}for (int {i} = 2; {i} < 4; {i}++) {name}[{i}] = {self.as_type(value, 'int')};",
+            f"{indent}for (int {i} = 2; {i} < 4; {i}++)",
+            f"{indent}    {name}[{i}] = {self.as_type(value, 'int')};",
         ]
         self.constants.append(E(f"{name}[{self.integer(1).text} & 3]", "int", 1009))
 
@@ -313,12 +313,11 @@ class Writer:
     # ---- the program ----
 
     def function(self):
-        name, result = self.name("f"), self.pick(["int", "unsigned", *(["float"] * self.floats)])
-        types = [
-            self.pick(["int", "unsigned", "short", *(["float"] * self.floats)]) for _ in range(2)
-        ]
+        some_float = ["float"] * self.floats
+        name, result = self.name("f"), self.pick(["int", "unsigned", *some_float])
+        types = [self.pick(["int", "unsigned", "short", *some_float]) for _ in range(2)]
         outer = self.lines, self.variables, self.constants
-        self.lines, self.constants = [], []
+        self.lines, self.constants, self.has_arrays = [], [], False
         self.variables = [
             E(f"p{k}", t, NARROW.get(t, WRAP.get(t, 1009))) for k, t in enumerate(types)
         ]
@@ -328,29 +327,20 @@ class Writer:
             self.lines.append(f"    if ({self.expression(2).text}) return {early};")
         body, value = self.lines, self.as_type(self.expression(2), result)
         self.lines, self.variables, self.constants = outer
+        self.has_arrays = True
         parameters = ", ".join(f"{t} p{k}" for k, t in enumerate(types))
         self.functions.append((name, types, result))
-        arrays = [line.replace("xi[", "MISSING[") for line in body]
-        return [
-            f"__device__ {result} {name}({parameters}) {{",
-            *arrays,
-            f"    return {value};",
-            "}",
-        ]
+        head = f"__device__ {result} {name}({parameters}) {{"
+        return [head, *body, f"    return {value};", "}"]
 
     def program(self):
         head = ["#define LIMIT(x) ((x) & 1023)", "constexpr int SEVEN = 7;"]
         self.constants = [E("SEVEN", "int", 7)]
         functions = []
         for _ in range(int(self.rng.integers(0, 3))):
-            text = self.function()
-            joined = "\n".join(text)
-            if any(array in joined for array in ("xi[", "xu[", "xf[", "MISSING[")):
-                self.functions.pop()  # reads an array that it does not have
-            else:
-                functions += text
+            functions += self.function()
         self.lines = []
-        for _ in range(int(self.rng.integers(3, 8))):
+        for _ in range(int(self.rng.integers(4, 12))):
             if self.chance(0.3):
                 self.exchange("    ")
             elif self.chance(0.1):

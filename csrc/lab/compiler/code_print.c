@@ -110,7 +110,7 @@ static void print_list(const code *c, code_text *t, const code_operand *o, int n
 static void print_address(const code *c, code_text *t, const code_insn *i) {
     code_printf(t, "[");
     print_operand(c, t, &i->from[0]);
-    if (i->offset) code_printf(t, "%+lld", (long long)i->offset);
+    if (i->offset) code_printf(t, "+%lld", (long long)i->offset);
     code_printf(t, "]");
 }
 

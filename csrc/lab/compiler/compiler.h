@@ -1,7 +1,7 @@
 /* A compiler from a teaching subset of CUDA C++ to PTX.
  *
  * For pages and tests that have no other compiler. The subset and the differences from nvcc are in
- * docs/lab/language.md. The source is untrusted: any text ends in PTX or in an error, in bounded
+ * docs/lab-language.md. The source is untrusted: any text ends in PTX or in an error, in bounded
  * time and memory.
  */
 #ifndef LAB_COMPILER_H

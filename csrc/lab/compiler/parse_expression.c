@@ -187,6 +187,10 @@ static lab_expression *primary(parser *p) {
         lab_fail(p->l, t->at, "lambdas are not supported; write a __device__ function");
         return lab_error_node(p->l, t->at);
     }
+    if (t->kind == LAB_STRING)
+        lab_fail(p->l, t->at,
+                 "strings are not supported; kernels here cannot print: write to an "
+                 "array, or step through the kernel");
     parse_unexpected(p, "an expression");
     return lab_error_node(p->l, t->at);
 }

@@ -104,6 +104,7 @@ bool lab_same_type(const lab_type *a, const lab_type *b) {
 }
 
 const lab_type *lab_promoted(const lab_type *t) {
+    if (!lab_is_arithmetic(t)) return t;
     return lab_is_integer(t) && t->kind < LAB_I32 ? &scalars[LAB_I32] : &scalars[t->kind];
 }
 
