@@ -104,7 +104,7 @@ function rateCases(Emulator, module, cases) {
     emulator.load(step.ptx);
     prepare(emulator, step);
     let best = Infinity;
-    const end = performance.now() + 700; // V8 compiles hot functions again within the first runs
+    const end = performance.now() + 1500; // V8 compiles hot functions again within the first runs
     while (performance.now() < end) best = Math.min(best, emulator.run({ trace: true }).milliseconds);
     return best;
   });
