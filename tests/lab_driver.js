@@ -97,15 +97,22 @@ function runCases(Emulator, module, cases) {
   return { differences, seconds: (performance.now() - begin) / 1000, count: cases.length };
 }
 
-/** The shortest time of some traced runs of each case's first step, in milliseconds. */
+/**
+ * The shortest time of some traced runs of each case's first step, in milliseconds. In rounds: V8
+ * compiles hot functions again, in the background.
+ */
 function rateCases(Emulator, module, cases) {
-  return cases.map(({ steps: [step] }) => {
-    const emulator = new Emulator(module);
-    emulator.load(step.ptx);
-    prepare(emulator, step);
-    let best = Infinity;
-    const end = performance.now() + 1500; // V8 compiles hot functions again within the first runs
-    while (performance.now() < end) best = Math.min(best, emulator.run({ trace: true }).milliseconds);
-    return best;
+  const emulators = cases.map(() => new Emulator(module));
+  const best = cases.map(() => Infinity);
+  cases.forEach(({ steps: [step] }, k) => {
+    emulators[k].load(step.ptx);
+    prepare(emulators[k], step);
   });
+  for (let round = 0; round < 4; round++)
+    emulators.forEach((emulator, k) => {
+      const end = performance.now() + 500;
+      while (performance.now() < end)
+        best[k] = Math.min(best[k], emulator.run({ trace: true }).milliseconds);
+    });
+  return best;
 }
