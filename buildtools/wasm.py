@@ -34,7 +34,7 @@ COMPILE = [
 COMPILE += ["-DCPU_VARIANTS=0", "-Wall", "-Wextra", "-Werror"]
 # 64-bit sizes must not become 32-bit ones unseen. clang also warns where gcc does not.
 COMPILE += ["-Wshorten-64-to-32", "-Wno-bitwise-instead-of-logical"]
-STACK_BYTES = 4 << 20
+STACK_BYTES = 4 << 20  # from address 0 on, so that an overflow traps
 MAX_MEMORY_BYTES = 1 << 31
 LINK = ["-O3", "-s", "-mexec-model=reactor", f"-Wl,-z,stack-size={STACK_BYTES}"]
 LINK += [
