@@ -96,3 +96,23 @@ function runCases(Emulator, module, cases) {
   }
   return { differences, seconds: (performance.now() - begin) / 1000, count: cases.length };
 }
+
+/**
+ * The shortest time of some traced runs of each case's first step, in milliseconds. In rounds: V8
+ * compiles hot functions again, in the background.
+ */
+function rateCases(Emulator, module, cases) {
+  const emulators = cases.map(() => new Emulator(module));
+  const best = cases.map(() => Infinity);
+  cases.forEach(({ steps: [step] }, k) => {
+    emulators[k].load(step.ptx);
+    prepare(emulators[k], step);
+  });
+  for (let round = 0; round < 4; round++)
+    emulators.forEach((emulator, k) => {
+      const end = performance.now() + 500;
+      while (performance.now() < end)
+        best[k] = Math.min(best[k], emulator.run({ trace: true }).milliseconds);
+    });
+  return best;
+}
