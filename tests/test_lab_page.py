@@ -591,3 +591,24 @@ def test_everything_has_a_name_and_is_reached_by_keyboard(page):
             .map((one) => one.className)"""
         )
         assert unreached == [], view
+
+
+def test_a_replay_begins_at_a_hazard_of_any_block_and_step(page):
+    """Beyond the first window of steps, in the last block, in a kernel of the editor."""
+    source = """__global__ void late(float *x) {
+    __shared__ float s[64];
+    float sum = 0;
+    for (int i = 0; i < 9000; i++) sum += i;
+    s[threadIdx.x] = sum;
+    if (blockIdx.x + blockIdx.y == 3) x[threadIdx.x] = s[63 - threadIdx.x];
+}
+"""
+    arguments = [{"name": "x", "type": "float32", "shape": [64], "fill": "range"}]
+    opened(page, source, {"grid": [2, 3], "block": [64], "arguments": arguments})
+    page.run("[...document.querySelectorAll('.hazards button')].at(-1).click()")
+    page.until("document.querySelector('.smk-replay h2') !== null", timeout=120)
+    text = page.run("document.querySelector('.smk-replay .place').textContent")
+    assert text.endswith(":6"), text
+    assert page.run(
+        "[...document.querySelectorAll('.replay button')].map((b) => b.textContent)[0]"
+    ) == ("Earlier steps")

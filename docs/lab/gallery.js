@@ -236,7 +236,9 @@ class Pane {
   }
 
   showReplay(hazard = null) {
-    return showReplay({ engine: this.engine, container: this.replay, ...this.recording(), hazard });
+    if (!this.result) return null;
+    const { grid } = this.result.launches[0];
+    return showReplay({ engine: this.engine, container: this.replay, grid, ...this.recording(), hazard });
   }
 }
 

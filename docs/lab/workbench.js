@@ -257,6 +257,7 @@ export class Workbench {
       container: this.replay,
       job: "record",
       task: this.task,
+      grid: this.task.launch.grid,
       texts: {
         ptx: this.state.ptx,
         sources: { [this.state.file || SOURCE_FILE]: this.state.source },
