@@ -1,9 +1,12 @@
 """The laboratory page in a headless browser, opened from a folder, beside the native package."""
 
 import base64
+import functools
+import http.server
 import json
 import secrets
 import shlex
+import threading
 import time
 import zlib
 
@@ -78,6 +81,22 @@ def test_it_loads_from_a_folder_within_seconds(page):
     visit(page, "start")
     assert time.monotonic() - began < 20
     assert page.run("document.querySelector('h2').textContent") == "Your first bank conflict"
+
+
+def test_it_loads_from_a_site(browser, tmp_path):
+    (tmp_path / "lab.html").write_bytes(lab().read_bytes())
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    handler.log_message = lambda *args: None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.requests.clear()
+        address = f"http://127.0.0.1:{server.server_port}/lab.html"
+        browser.open(f"{address}#gallery/transpose/tiled")
+        browser.run("lab.shown")
+        assert browser.run("document.querySelectorAll('.chip.bad').length") >= 1
+        server.shutdown()
+    asked = [url for url in browser.requests if not url.startswith(("blob:", "about:"))]
+    assert {url.split("#")[0] for url in asked} == {address}
 
 
 # ---- the first experiment
