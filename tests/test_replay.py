@@ -1,6 +1,7 @@
 """smemkern.replay: the state at each step, against a second implementation and against itself."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -25,6 +26,15 @@ COMPARISONS = {
     "setp.ge.u32": np.greater_equal,
     "setp.eq.u32": np.equal,
     "setp.ne.u32": np.not_equal,
+}
+ARITHMETIC = re.compile(
+    r"(?:@!?%\w+ )?(add|sub|mul|mov)(?:\.lo|\.rn)?\.([sufb])(32|64) (%\w+), ([^,]+)(?:, ([^,]+))?"
+)
+ARITHMETIC_OF = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "mov": lambda value, _: value,
 }
 REVERSE = """__global__ void reverse(int *x) {
     __shared__ int tile[64];
@@ -288,17 +298,19 @@ def loads_of(replay):
         ("gemm", "swizzle", [(64, 32), (32, 64)]),
         ("gemm", "pipelined", [(64, 64), (64, 64)]),
         ("gemm", "vectorized", [(64, 32), (32, 64)]),
-        ("transpose", "conflicted", [(64, 64)]),
+        ("gemm", "mma_fp16", [(64, 64), (64, 64)]),
+        ("gemm", "fp16", [(64, 64), (64, 64)]),
+        ("gemm", "skinny", [(64, 64), (64, 2)]),
+        ("gemm", "tma", [(64, 32), (32, 64)]),
+        ("transpose", "tiled", [(64, 64)]),
         ("transpose", "padded", [(70, 65)]),
         ("transpose", "tma", [(64, 64)]),
     ],
 )
 def test_variants(op, variant, shapes):
     rng = np.random.default_rng()
-    arrays = [rng.random(shape, np.float32) for shape in shapes]
-    known = {row.name for row in smemkern.variants(op)}
-    if variant not in known:
-        pytest.skip(f"no variant {variant}")
+    half = np.float16 if "fp16" in variant else np.float32
+    arrays = [rng.random(shape, np.float32).astype(half) for shape in shapes]
     trace = smemkern.trace(op, *arrays, variant=variant)
     replay = trace.replay(blocks=trace.grid_blocks)
     columns = replay.columns
@@ -309,10 +321,49 @@ def test_variants(op, variant, shapes):
         assert int(columns[column][shared].sum()) == counted
     in_global = columns["access_space"] == replay.header["spaces"].index("global")
     assert int(columns["access_cost"][in_global].sum()) == sum(r.sectors for r in trace.global_)
-    assert check_loads(replay, limit=400) > 0
+    loads = check_loads(replay, limit=400)
+    assert loads > 0 or "fp16" in variant or variant == "skinny"
     result = next(k for k, m in enumerate(replay.header["arrays"]) if m["name"] == "the result")
-    words = replay.seek(replay.total).memory(result)
-    np.testing.assert_array_equal(words[: trace.result.size].view(np.float32), trace.result.ravel())
+    data = replay.seek(replay.total).memory(result).view(np.uint8)[: trace.result.nbytes]
+    np.testing.assert_array_equal(data.view(trace.result.dtype), trace.result.ravel())
+
+
+def operand(replay, name, warp, step, dtype):
+    """A source operand by lane: a register of the function that the step runs, or an integer."""
+    if re.fullmatch(r"-?[0-9]+", name):
+        return np.full(32, int(name), np.int64).astype(dtype) if dtype.kind == "u" else None
+    of = replay.header["instructions"][replay.columns["step_instruction"][step - replay.first]]
+    function = replay.header["functions"][of["function"]]
+    first = function["first_register"]
+    for number in range(first, first + function["registers"]):
+        if replay.header["registers"][number]["name"] == name:
+            value = replay.register(number, warp, step)
+            return None if value is None or value.dtype == bool else value.view(dtype)
+    return None
+
+
+def check_arithmetic(replay, limit):
+    """Sums, products and moves of the recording are what NumPy computes of their operands."""
+    columns, checked = replay.columns, 0
+    for step in random.sample(replay.steps, min(limit, replay.count)):
+        of = replay.header["instructions"][columns["step_instruction"][step - replay.first]]
+        found = ARITHMETIC.fullmatch(of["text"])
+        if not found:
+            continue
+        name, kind, bits, _d, a, b = found.groups()
+        dtype = np.dtype(f"{'f' if kind == 'f' else 'u'}{int(bits) // 8}")
+        warp = int(columns["step_warp"][step - replay.first])
+        left = operand(replay, a, warp, step, dtype)
+        right = left if b is None else operand(replay, b, warp, step, dtype)
+        if left is None or right is None:
+            continue
+        with np.errstate(all="ignore"):
+            value = ARITHMETIC_OF[name](left, right)
+        lanes = int(columns["step_executed"][step - replay.first]) >> LANES & 1 == 1
+        ours = replay.register(of["writes"][0], warp, step + 1).view(dtype)
+        np.testing.assert_array_equal(ours[lanes], value[lanes])
+        checked += 1
+    return checked
 
 
 def check_loads(replay, limit):
@@ -390,6 +441,100 @@ def test_fault_is_a_step():
     assert "out" in replay.hazards[0].kind
     assert fault["step"] == replay.total - 1
     assert replay.seek(fault["step"]).instruction["opcode"] == "st"
+
+
+# ---- functions, and operations that others complete ----
+
+CALLS = """__device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+__global__ void k(int *x) {
+    __shared__ int s[64];
+    s[threadIdx.x] = fib(threadIdx.x % 6);
+    x[threadIdx.x] = __syncthreads_count(threadIdx.x % 3 == 0) + s[threadIdx.x ^ 1];
+}
+"""
+
+
+def test_calls_and_barriers_with_results(seed):
+    print("seed", seed)
+    replay = smemkern.replay(CALLS, 1, 64, np.zeros(64, "i4"))
+    assert len(replay.header["functions"]) == 2
+    assert check_arithmetic(replay, 1000) > 40
+    barrier = next(s for s in reversed(replay.steps) if "bar.red" in text_of(replay, s))
+    writes = instruction_of(replay, barrier)["writes"]
+    for warp in range(2):
+        np.testing.assert_array_equal(replay.register(writes[0], warp, barrier + 1), 22)
+    replay.seek(replay.total)
+    numbers = [0, 1, 1, 2, 3, 5]
+    expected = [numbers[(t ^ 1) % 6] + 22 for t in range(64)]
+    np.testing.assert_array_equal(replay.memory(0).view("i4"), expected)
+    cut = smemkern.replay(CALLS, 1, 64, np.zeros(64, "i4"), steps=50)
+    for step in random.Random(seed).sample(range(replay.total), 10):
+        assert stepped(cut.seek(step))[1] == stepped(replay.seek(step))[1]
+
+
+def instruction_of(replay, step):
+    return replay.header["instructions"][replay.columns["step_instruction"][step - replay.first]]
+
+
+def text_of(replay, step):
+    return instruction_of(replay, step)["text"]
+
+
+CLUSTER = """#include <cooperative_groups.h>
+__global__ void __cluster_dims__(2, 1, 1) k(int *x) {
+    __shared__ int s[128];
+    cooperative_groups::cluster_group c = cooperative_groups::this_cluster();
+    s[threadIdx.x] = 1000 * blockIdx.x + threadIdx.x;
+    c.sync();
+    int *other = c.map_shared_rank(s, c.block_rank() ^ 1);
+    int v = other[33 * threadIdx.x % 128];
+    c.sync();
+    other[threadIdx.x] = v;
+    atomicAdd(&other[127], 1);
+    c.sync();
+    x[128 * blockIdx.x + threadIdx.x] = s[threadIdx.x];
+}
+"""
+
+
+def test_shared_memory_of_a_cluster(nvrtc):
+    kernel = smemkern.Kernel(CLUSTER, options=("-arch=compute_90",))
+    x = np.zeros(256, "i4")
+    replay = smemkern.replay(kernel, 2, 128, x)
+    trace = smemkern.trace(kernel, 2, 128, x)
+    shared = replay.columns["access_space"] == replay.header["spaces"].index("shared")
+    wavefronts = sum(row.wavefronts for row in trace.shared)
+    assert int(replay.columns["access_cost"][shared].sum()) == wavefronts
+    replay.seek(replay.total)
+    warps = replay.header["warps"]
+    for block, at in enumerate(replay.header["blocks"]):
+        mine = x.reshape(2, 128)[at["index"][0]]
+        np.testing.assert_array_equal(replay.shared(block).view("i4"), mine)
+        writers = replay.writers(block)
+        assert all(warps[writer.warp]["block"] != block for writer in writers)
+
+
+def test_divergent_shuffle():
+    """Two sides of a branch meet in a shuffle: the second one completes the first one's."""
+    ptx = f"""{HEAD}.visible .entry k(.param .u64 p) {{
+        .reg .u32 %r<9>; .reg .pred %p<3>;
+        mov.u32 %r1, %laneid;
+        setp.lt.u32 %p1, %r1, 16;
+        mul.lo.u32 %r2, %r1, 10;
+        @%p1 bra A;
+        shfl.sync.bfly.b32 %r3, %r2, 16, 31, -1;
+        bra B;
+        A: shfl.sync.bfly.b32 %r3, %r2, 16, 31, -1;
+        B: add.u32 %r4, %r3, 1;
+        ret; }}"""
+    replay = smemkern.replay(ptx, 1, 32, None).seek(0)
+    replay.seek(replay.total - 1)
+    np.testing.assert_array_equal(replay.register("%r3"), 10 * (LANES ^ 16))
+    np.testing.assert_array_equal(replay.register("%r4"), 10 * (LANES ^ 16) + 1)
+    first = next(s for s in replay.steps if "shfl" in text_of(replay, s))
+    replay.seek(first + 1)
+    waiting = replay.lanes["waits"] == "lanes"
+    assert waiting.sum() == 16
 
 
 # ---- moving ----
@@ -480,6 +625,17 @@ def test_trace_replays_the_arguments_as_they_were():
     trace = smemkern.trace(REVERSE, 1, 64, large)
     with pytest.raises(ValueError, match="smemkern.replay"):
         trace.replay()
+
+
+def test_printf_is_not_shown(capsys):
+    source = """#include <cstdio>
+__global__ void k(int *x) { printf("thread %d", threadIdx.x); x[0] = 1; }"""
+    calls = []
+    x = np.zeros(1, "i4")
+    replay = smemkern.replay(source, 1, 1, x, progress=lambda *done: calls.append(done))
+    assert replay.total > 5
+    assert capsys.readouterr().out == ""
+    assert calls[-1] == (1, 1)
 
 
 def test_arrays_that_share_memory_still_do():

@@ -204,6 +204,32 @@ def test_mistaken_recordings(tmp_path, rng):
     assert {answer.split(":")[0] for answer in told[len(cases) :]} <= {"read", "RecordingError"}
 
 
+# Digits that a value is shown with, and how NumPy reads its bits.
+SHOWN = {"f32": (7, "f4"), "f64": (12, "f8"), "f16": (4, "f2"), "bf16": (3, None)}
+INTEGERS = {"u8": "u1", "s8": "i1", "u16": "u2", "s16": "i2", "u32": "u4", "s32": "i4", "s64": "i8"}
+
+
+def test_values_are_shown_as_numpy_reads_them(tmp_path, rng):
+    words = rng.integers(1 << 32, size=(400, 2)).tolist()
+    words += [[0x7F800000, 0x7FF00000], [0x80000000, 0], [0x7FC00000, 0x7FF80000], [1, 0], [0, 0]]
+    words += [[0x3C003F80, 0x3FF00000], [0xFC00, 0], [0x8001, 0], [0x03FF, 0], [0xFF80, 0]]
+    asked = {"words": words, "types": [*SHOWN, *INTEGERS]}
+    told = visit(tmp_path, asked, "values.js")
+    raw = np.array(words, "<u4")
+    for kind, dtype in INTEGERS.items():
+        expected = np.ascontiguousarray(raw).view(dtype).reshape(len(words), -1)[:, 0]
+        assert [int(text) for text in told[kind]] == expected.tolist(), kind
+    for kind, (digits, dtype) in SHOWN.items():
+        if dtype is None:  # the upper half of a float32
+            expected = (raw[:, 0].astype("<u4") << np.uint32(16)).view("<f4")
+        else:
+            expected = np.ascontiguousarray(raw).view(dtype).reshape(len(words), -1)[:, 0]
+        found = np.array([float(text) for text in told[kind]])
+        expected = expected.astype(np.float64)
+        np.testing.assert_allclose(found, expected, rtol=10.0 ** (1 - digits), atol=0)
+        assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all(), kind
+
+
 def test_a_long_recording(tmp_path, rng):
     """200 000 steps: any state is there in less than 20 ms."""
     r = Recorder(8, REGISTERS[:1], shared_bytes=65536, keep=False)

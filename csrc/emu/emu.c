@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "machine/block.h"
+#include "machine/heap.h"
 #include "cost/counts.h"
 #include "hazards/hazards.h"
 #include "../core/interrupt.h"
@@ -264,6 +265,28 @@ out:
     return code;
 }
 
+/* A recording can be made again: its run starts with the module's variables as they are and an
+ * empty heap, and leaves both as they were. */
+static smk_code run_recorded(const smk_job *job, emu_module *m, const program *const *programs,
+                             region *regions, smk_status *status) {
+    const size_t bytes = m->ptx->global_bytes;
+    heap *const kept_heap = m->heap;
+    unsigned char *kept = malloc(bytes + 1);
+    if (kept_heap) m->heap = heap_new();
+    smk_code code = SMK_OK;
+    if (!kept || (kept_heap && !m->heap)) {
+        code = smk_fail_memory(status, bytes, "a copy of a module's variables");
+    } else {
+        memcpy(kept, m->globals, bytes);
+        code = run_observed(job, programs, regions, status);
+        memcpy(m->globals, kept, bytes);
+    }
+    if (kept_heap) heap_free(m->heap);
+    m->heap = kept_heap;
+    free(kept);
+    return code;
+}
+
 static smk_code run_timed(const smk_job *job, const program *const *programs, region *regions,
                           smk_status *status) {
     smk_job quiet = *job; /* the normal run before this one has printed */
@@ -310,8 +333,9 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     regions[REGION_HEAP].space = PTX_GLOBAL; /* without bytes, so that each access is checked */
     code = map_buffers(job, regions, status);
     if (!code)
-        code = is_observed ? run_observed(job, observed, regions, status)
-                           : run_launches(job, plain, regions, NULL, status);
+        code = job->recording ? run_recorded(job, m, observed, regions, status)
+               : is_observed  ? run_observed(job, observed, regions, status)
+                              : run_launches(job, plain, regions, NULL, status);
     if (!code && job->repeat > 0 && !(job->trace && job->trace->incomplete))
         code = run_timed(job, plain, regions, status);
     unmap_buffers(job, regions);

@@ -158,7 +158,7 @@ def _describe_hazards(header: dict[str, Any], call: Again, raw: Sequence[tuple[A
 def _complete(data: bytes, call: Again, raw: tuple[Any, ...], places: Any) -> bytes:
     header, sections = split(data)
     kernel = header["kernel"] or call.launch.kernel
-    header["name"] = str(demangled(kernel)) if kernel.startswith("_Z") else kernel
+    header["name"] = demangled(kernel).written if kernel.startswith("_Z") else kernel
     header["op"] = None if call.numbers is not None else call.what
     header["variant"] = call.launch.variant
     header["title"] = call.launch.title

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._render.document import Node, Paragraph, Table, as_text
-from .._render.progress import Progress
+from .._render.progress import Meter, Progress
 from .._trace.launch import Blocks
 from .record import MAX_BYTES, STEPS, Job, Window, call_of, job_of, record
 from .recording import LANES, NONE, Recording, Writer
@@ -89,14 +89,16 @@ class Replay:
 
     def __init__(self, job: Job, window: Window, progress: bool | Progress = False) -> None:
         self._job, self._window = job, window
-        self._progress = progress if callable(progress) else None
+        self._progress = progress
         self._load(window.first)
         self._step = self.first
         self._warp: int | None = None
 
     def _load(self, first: int) -> None:
         window = self._window._replace(first=first)
-        self._recording = Recording(record(self._job, window, self._progress))
+        with Meter("replay", "blocks") as meter:
+            progress = meter if self._progress is True else self._progress or None
+            self._recording = Recording(record(self._job, window, progress))
         nothing = self.count == 0 and first < self.total
         if nothing or (self.header["omitted_blocks"] and not self.total):
             raise MemoryError(
@@ -532,6 +534,10 @@ class Replay:
         """A vector of section `words`: docs/replay.md."""
         return self._recording.vector(kind, at, size)
 
+    def has_contents(self, number: int) -> bool:
+        """Whether all words of a memory are known, and not only those that the window writes."""
+        return self._recording.has_contents(number)
+
     def memory(self, number: int, step: int | None = None) -> NDArray[np.uint32]:
         """The words of a memory of header["memories"] before a step of the window."""
         return self._recording.memory(number, self._step if step is None else step)
@@ -759,7 +765,7 @@ def replay(
     Parameters
     ----------
     what, *args, **kw
-        What trace accepts. Arrays are copied, and not changed.
+        What trace accepts. Arrays are copied, and not changed. What kernels print is not shown.
     blocks : int, slice, range, list of int, or tuple (x, y, z), optional
         The blocks that run, as for trace. None: the first one. Of a cluster all blocks run. Of a
         cooperative launch all blocks run, and these are recorded.
@@ -768,8 +774,8 @@ def replay(
     first, steps : int
         The window that is recorded at once; Replay records others as they are needed.
     max_bytes : int
-        The limit of a recording's memory: the window ends before a step that exceeds it, and the
-        header says so ("truncated").
+        The limit of a recording: the window ends before a step that exceeds it, and the header says
+        so ("truncated"). While a recording is made, memory holds it up to three times.
     equal_writes, progress
         As for trace.
 

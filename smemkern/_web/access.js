@@ -1,25 +1,25 @@
 // One access to shared memory, drawn: lanes at the left, banks beside them, and at the right a time
 // table of the banks, one column per wavefront. A conflict is a bank whose row is long.
 
-import { LANES, lanesOf } from "./recording.js";
-import { el, lanesText, many, onResize, runs, svg } from "./dom.js";
+import {el, lanesText, many, onResize, runs, svg} from "./dom.js";
+import {LANES, lanesOf} from "./recording.js";
 
 const BANKS = 32;
 const WORD = 4;
 const ROW = 13.5;
 const TOP = 34;
-const LABEL = 12.5; // pixels that a lane's number in a cell needs
+const LABEL = 12.5;  // pixels that a lane's number in a cell needs
 
 /** The banks that a lane of this width uses at a byte address. */
 export function banksOf(address, width) {
   const first = Math.floor(address / WORD);
   const last = Math.floor((address + width - 1) / WORD);
-  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) % BANKS);
+  return Array.from({length: last - first + 1}, (_, i) => (first + i) % BANKS);
 }
 
 /** The lanes that each bank serves in each wavefront: table[bank][wave] = [lanes]. */
 export function schedule(request) {
-  const table = Array.from({ length: BANKS }, () => []);
+  const table = Array.from({length: BANKS}, () => []);
   for (const lane of lanesOf(request.active)) {
     const wave = request.waves ? request.waves[lane] : 0;
     for (const bank of banksOf(request.addresses[lane], request.width)) {
@@ -31,7 +31,7 @@ export function schedule(request) {
 
 /** What the picture shows, in sentences that hold for every access. */
 export function reasons(request) {
-  const { cost, ideal } = request;
+  const {cost, ideal} = request;
   const busy = schedule(request).map((waves) => waves.filter(Boolean).length);
   const most = Math.max(...busy);
   const busiest = busy.flatMap((count, bank) => (count === most ? [bank] : []));
@@ -41,10 +41,13 @@ export function reasons(request) {
     const which = busiest.length === 1 ? `Bank ${busiest[0]} has` : `Banks ${runs(busiest)} have`;
     const each = busiest.length === 1 ? "" : " each";
     const items = request.width > WORD ? "pieces of different words" : "different words";
-    found.push(`${which} ${most} ${items}${each} to serve, one per wavefront, so the warp waits for ${many(cost, "wavefront")}.`);
-    if (idle) found.push(`Meanwhile ${many(idle, "bank")} ${idle === 1 ? "has" : "have"} nothing to do.`);
+    const why = `so the warp waits for ${many(cost, "wavefront")}.`;
+    found.push(`${which} ${most} ${items}${each} to serve, one per wavefront, ${why}`);
+    if (idle)
+      found.push(`Meanwhile ${many(idle, "bank")} ${idle === 1 ? "has" : "have"} nothing to do.`);
   } else {
-    found.push(`No bank has more to serve than the fewest possible, ${many(ideal, "wavefront")}: no conflict.`);
+    const fewest = many(ideal, "wavefront");
+    found.push(`No bank has more to serve than the fewest possible, ${fewest}: no conflict.`);
   }
   return found;
 }
@@ -64,25 +67,34 @@ export class AccessPicture {
   }
 
   build(container) {
-    this.play = el("button", { type: "button", click: () => this.toggle() }, "▶ Play");
+    this.play = el("button", {type: "button", click: () => this.toggle()}, "▶ Play");
     this.slider = el("input", {
-      type: "range", min: 0, step: 1, "aria-label": "Wavefront", input: () => this.onWave(Number(this.slider.value) - 1 < 0 ? null : Number(this.slider.value) - 1),
+      type: "range",
+      min: 0,
+      step: 1,
+      "aria-label": "Wavefront",
+      input: () =>
+        this.onWave(Number(this.slider.value) - 1 < 0 ? null : Number(this.slider.value) - 1),
     });
     const step = (by) => () => this.move(by);
     this.controls = el(
       "div",
-      { class: "waves-bar" },
-      el("button", { type: "button", "aria-label": "Previous wavefront", click: step(-1) }, "◀"),
+      {class: "waves-bar"},
+      el("button", {type: "button", "aria-label": "Previous wavefront", click: step(-1)}, "◀"),
       this.slider,
-      el("button", { type: "button", "aria-label": "Next wavefront", click: step(1) }, "▶"),
+      el("button", {type: "button", "aria-label": "Next wavefront", click: step(1)}, "▶"),
       this.play,
     );
     this.frame = el("div", {
-      class: "access-picture", tabindex: 0, role: "group", keydown: (event) => this.key(event),
-      "aria-label": "Lanes, banks and wavefronts. Arrow keys: left and right go to another wavefront, up and down to another lane",
+      class: "access-picture",
+      tabindex: 0,
+      role: "group",
+      keydown: (event) => this.key(event),
+      "aria-label":
+        "Lanes, banks and wavefronts. Left and right go to another wavefront, up and down to a lane",
     });
-    this.detail = el("p", { class: "detail", "aria-live": "polite" });
-    this.legend = el("p", { class: "legend" });
+    this.detail = el("p", {class: "detail", "aria-live": "polite"});
+    this.legend = el("p", {class: "legend"});
     container.append(this.controls, this.detail, this.frame, this.legend);
   }
 
@@ -119,8 +131,10 @@ export class AccessPicture {
       else this.move(1);
     }, milliseconds);
     this.play.textContent = "❚❚ Pause";
-    if (this.wave !== null && this.wave + 1 >= this.request.cost) this.onWave(0);
-    else this.move(1);
+    if (this.wave !== null && this.wave + 1 >= this.request.cost)
+      this.onWave(0);
+    else
+      this.move(1);
   }
 
   pause() {
@@ -130,8 +144,8 @@ export class AccessPicture {
   }
 
   key(event) {
-    const waves = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const lanes = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const waves = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    const lanes = {ArrowUp: -1, ArrowDown: 1}[event.key];
     if (!this.request || (!waves && !lanes)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -151,28 +165,39 @@ export class AccessPicture {
   // ---- drawing
 
   draw() {
-    const { request } = this;
+    const {request} = this;
     this.frame.replaceChildren();
     this.controls.hidden = !request || request.cost < 2;
     if (!request || !this.frame.clientWidth) return;
     this.slider.max = request.cost;
     this.slider.value = this.wave === null ? 0 : this.wave + 1;
-    this.slider.setAttribute("aria-valuetext", this.wave === null ? "all" : `wavefront ${this.wave + 1}`);
+    this.slider.setAttribute(
+      "aria-valuetext", this.wave === null ? "all" : `wavefront ${this.wave + 1}`
+    );
     this.table = schedule(request);
     this.layOut();
-    const picture = svg("svg", { width: this.width, height: TOP + BANKS * ROW + 6, role: "img", "aria-label": this.summary() });
-    picture.append(this.heads(), this.columns(), this.paths(), this.lanes(), this.banks(), this.cells());
+    const picture = svg(
+      "svg",
+      {width: this.width, height: TOP + BANKS * ROW + 6, role: "img", "aria-label": this.summary()}
+    );
+    picture.append(
+      this.heads(), this.columns(), this.paths(), this.lanes(), this.banks(), this.cells()
+    );
     this.frame.append(picture);
     this.mark();
     this.tell();
-    this.legend.textContent = `A bank serves one word per wavefront, to all lanes that want that word. ${this.marksText()}`;
+    this.legend.textContent =
+      `A bank serves one word per wavefront, to all lanes that want that word. ${this.marksText()}`;
   }
 
   /** What the marks of the picture mean. */
   marksText() {
-    const { cost, ideal } = this.request;
-    if (this.wave !== null) return "Solid: served in this wavefront. Pale: served before. Dashed: still waiting.";
-    const table = "Right: each bank's time table. A number is the lane that it serves in that wavefront, ×8 are eight lanes with the same word, grey is idle.";
+    const {cost, ideal} = this.request;
+    if (this.wave !== null)
+      return "Solid: served in this wavefront. Pale: served before. Dashed: still waiting.";
+    const table =
+      "Right: each bank's time table. A number is the lane that it serves in that wavefront, " +
+      "×8 are eight lanes with the same word, grey is idle.";
     return cost > ideal ? `${table} Red: wavefronts beyond the fewest possible.` : table;
   }
 
@@ -201,16 +226,32 @@ export class AccessPicture {
   }
 
   heads() {
-    const group = svg("g", { class: "heads" });
+    const group = svg("g", {class: "heads"});
     const waves = this.request.cost;
-    const add = (x, y, text, anchor = "start") => group.append(svg("text", { x, y, "text-anchor": anchor }, text));
+    const add = (x, y, text, anchor = "start") =>
+      group.append(svg("text", {x, y, "text-anchor": anchor}, text));
     add(0, 12, this.box < 30 ? "lane" : "lanes");
     add(this.bankX, 12, this.box < 30 ? "bank" : "banks");
-    add(this.waveX, 12, waves > 1 ? (waves * this.cell > 150 ? "wavefronts: time →" : "time →") : "wavefront");
+    add(
+      this.waveX,
+      12,
+      waves > 1 ? (waves * this.cell > 150 ? "wavefronts: time →" : "time →") : "wavefront"
+    );
     const every = Math.ceil(20 / this.cell);
     for (let wave = 0; wave < waves; wave++) {
-      const isShown = wave === this.wave || (wave % every === 0 && Math.abs(wave - (this.wave ?? -99)) >= every);
-      if (isShown) group.append(svg("text", { x: this.waveX + (wave + 0.5) * this.cell, y: 28, "text-anchor": "middle", class: this.state(wave) }, `${wave + 1}`));
+      const isShown =
+        wave === this.wave || (wave % every === 0 && Math.abs(wave - (this.wave ?? -99)) >= every);
+      if (isShown)
+        group.append(svg(
+          "text",
+          {
+            x: this.waveX + (wave + 0.5) * this.cell,
+            y: 28,
+            "text-anchor": "middle",
+            class: this.state(wave)
+          },
+          `${wave + 1}`
+        ));
     }
     return group;
   }
@@ -218,19 +259,32 @@ export class AccessPicture {
   columns() {
     const group = svg("g");
     if (this.wave === null) return group;
-    group.append(svg("rect", { class: "column-now", x: this.waveX + this.wave * this.cell, y: TOP - 3, width: this.cell, height: BANKS * ROW + 4, rx: 3 }));
+    group.append(svg("rect", {
+      class: "column-now",
+      x: this.waveX + this.wave * this.cell,
+      y: TOP - 3,
+      width: this.cell,
+      height: BANKS * ROW + 4,
+      rx: 3
+    }));
     return group;
   }
 
   paths() {
-    const { request } = this;
-    const group = svg("g", { class: isStore(request) ? "paths" : "paths from-bank" });
+    const {request} = this;
+    const group = svg("g", {class: isStore(request) ? "paths" : "paths from-bank"});
     const lanes = lanesOf(request.active);
     const waveOf = (lane) => (request.waves ? request.waves[lane] : 0);
-    lanes.sort((a, b) => Number(waveOf(a) === this.wave) - Number(waveOf(b) === this.wave)); // the current ones on top
+    lanes.sort(
+      (a, b) => Number(waveOf(a) === this.wave) - Number(waveOf(b) === this.wave)
+    );  // the current ones on top
     for (const lane of lanes) {
       const banks = banksOf(request.addresses[lane], request.width);
-      group.append(svg("path", { d: this.path(lane, banks), class: `path ${this.state(waveOf(lane))}${banks.length > 1 ? " band" : ""}`, "data-lane": lane }));
+      group.append(svg("path", {
+        d: this.path(lane, banks),
+        class: `path ${this.state(waveOf(lane))}${banks.length > 1 ? " band" : ""}`,
+        "data-lane": lane
+      }));
     }
     return group;
   }
@@ -244,16 +298,19 @@ export class AccessPicture {
     const top = this.y(banks[0]) + ROW / 2;
     if (banks.length === 1) return `M${x0} ${y0}C${middle} ${y0} ${middle} ${top} ${x1} ${top}`;
     const [a, b] = [this.y(banks[0]) + 2, this.y(banks.at(-1)) + ROW - 2];
-    return `M${x0} ${y0 - 2}C${middle} ${y0 - 2} ${middle} ${a} ${x1} ${a}L${x1} ${b}C${middle} ${b} ${middle} ${y0 + 2} ${x0} ${y0 + 2}Z`;
+    const there = `M${x0} ${y0 - 2}C${middle} ${y0 - 2} ${middle} ${a} ${x1} ${a}`;
+    return `${there}L${x1} ${b}C${middle} ${b} ${middle} ${y0 + 2} ${x0} ${y0 + 2}Z`;
   }
 
   lanes() {
-    const { request } = this;
+    const {request} = this;
     const group = svg("g");
     for (let lane = 0; lane < LANES; lane++) {
       const isActive = (request.active >>> lane) & 1;
       const state = isActive ? this.state(request.waves ? request.waves[lane] : 0) : "off";
-      group.append(this.boxed(0, this.y(lane), this.box, `lane ${state}`, `${lane}`, { "data-lane": lane }));
+      group.append(
+        this.boxed(0, this.y(lane), this.box, `lane ${state}`, `${lane}`, {"data-lane": lane})
+      );
     }
     return group;
   }
@@ -272,9 +329,13 @@ export class AccessPicture {
   boxed(x, y, width, name, text, attributes) {
     return svg(
       "g",
-      { class: name, ...attributes, mouseenter: "data-lane" in attributes ? () => this.point(attributes["data-lane"]) : null },
-      svg("rect", { x, y: y + 1, width, height: ROW - 2, rx: 3 }),
-      svg("text", { x: x + width / 2, y: y + ROW - 4, "text-anchor": "middle" }, text),
+      {
+        class: name,
+        ...attributes,
+        mouseenter: "data-lane" in attributes ? () => this.point(attributes["data-lane"]) : null
+      },
+      svg("rect", {x, y: y + 1, width, height: ROW - 2, rx: 3}),
+      svg("text", {x: x + width / 2, y: y + ROW - 4, "text-anchor": "middle"}, text),
     );
   }
 
@@ -285,12 +346,15 @@ export class AccessPicture {
         const lanes = waves[wave];
         const x = this.waveX + wave * this.cell;
         if (!lanes) {
-          group.append(svg("rect", { class: wave === this.wave ? "idle column-now" : "idle", x: x + 0.5, y: this.y(bank) + 1, width: this.cell - 1, height: ROW - 2, rx: 2 }));
+          const name = wave === this.wave ? "idle column-now" : "idle";
+          const place = {x: x + 0.5, y: this.y(bank) + 1, width: this.cell - 1, height: ROW - 2};
+          group.append(svg("rect", {class: name, ...place, rx: 2}));
           continue;
         }
         const over = wave >= this.request.ideal ? " over" : "";
         const text = this.cell < LABEL ? "" : lanes.length > 1 ? `×${lanes.length}` : `${lanes[0]}`;
-        const cell = this.boxed(x + 0.5, this.y(bank), this.cell - 1, `cell ${this.state(wave)}${over}${this.cell < 18 ? " small" : ""}`, text, {});
+        const name = `cell ${this.state(wave)}${over}${this.cell < 18 ? " small" : ""}`;
+        const cell = this.boxed(x + 0.5, this.y(bank), this.cell - 1, name, text, {});
         cell.addEventListener("mouseenter", () => this.point(lanes[0]));
         cell.addEventListener("click", () => this.onWave(wave));
         group.append(cell);
@@ -302,46 +366,60 @@ export class AccessPicture {
   mark() {
     for (const marked of this.frame.querySelectorAll(".marked")) marked.classList.remove("marked");
     if (this.lane === null) return;
-    for (const found of this.frame.querySelectorAll(`[data-lane="${this.lane}"]`)) found.classList.add("marked");
+    for (const found of this.frame.querySelectorAll(`[data-lane="${this.lane}"]`))
+      found.classList.add("marked");
   }
 
   // ---- words
 
   summary() {
-    const { cost, ideal, active } = this.request;
-    return `${lanesText(lanesOf(active))}: ${many(cost, "wavefront")}, the fewest possible ${ideal}. ${reasons(this.request).join(" ")}`;
+    const {cost, ideal, active} = this.request;
+    const numbers = `${many(cost, "wavefront")}, the fewest possible ${ideal}`;
+    return `${lanesText(lanesOf(active))}: ${numbers}. ${reasons(this.request).join(" ")}`;
   }
 
   tell() {
-    const text = this.lane !== null ? this.laneText(this.lane) : this.wave !== null ? this.waveText() : reasons(this.request).join(" ");
+    const text = this.lane !== null ? this.laneText(this.lane)
+      : this.wave !== null          ? this.waveText()
+                                    : reasons(this.request).join(" ");
     if (this.detail.textContent !== text) this.detail.textContent = text;
   }
 
   laneText(lane) {
-    const { request } = this;
+    const {request} = this;
     if (!((request.active >>> lane) & 1)) return `Lane ${lane} does not take part.`;
     const address = request.addresses[lane];
     const banks = banksOf(address, request.width);
     const wave = request.waves ? request.waves[lane] : 0;
     const name = request.name?.(address);
-    return `Lane ${lane}: ${name ? `${name}, ` : ""}byte ${address}, word ${Math.floor(address / WORD)}, bank${banks.length > 1 ? "s" : ""} ${runs(banks)}, served in wavefront ${wave + 1} of ${request.cost}.`;
+    const where = `byte ${address}, word ${Math.floor(address / WORD)}`;
+    const bank = `bank${banks.length > 1 ? "s" : ""} ${runs(banks)}`;
+    const served = `served in wavefront ${wave + 1} of ${request.cost}`;
+    return `Lane ${lane}: ${name ? `${name}, ` : ""}${where}, ${bank}, ${served}.`;
   }
 
   waveText() {
-    const { request, wave } = this;
+    const {request, wave} = this;
     const waves = request.waves ?? [];
     const active = lanesOf(request.active);
     const now = active.filter((lane) => waves[lane] === wave);
     const later = active.filter((lane) => waves[lane] > wave);
     const head = `Wavefront ${wave + 1} of ${request.cost}: `;
     if (!now.length) return `${head}the hardware tries again.`;
-    const banks = [...new Set(now.flatMap((lane) => banksOf(request.addresses[lane], request.width)))].sort((a, b) => a - b);
-    const many_ = banks.length > 1;
-    const verb = isStore(request) ? (many_ ? "take words from" : "takes a word from") : many_ ? "deliver words to" : "delivers a word to";
+    const banks = [
+      ...new Set(now.flatMap((lane) => banksOf(request.addresses[lane], request.width)))
+    ].sort((a, b) => a - b);
+    const isPlural = banks.length > 1;
+    const verb = isStore(request) ? (isPlural ? "take words from" : "takes a word from")
+      : isPlural                  ? "deliver words to"
+                                  : "delivers a word to";
     const names = [...new Set(now.map((lane) => request.name?.(request.addresses[lane])))];
     const name = names.length === 1 && names[0] ? ` (${names[0]})` : "";
-    const rest = later.length ? `${many(later.length, "lane")} still wait${later.length === 1 ? "s" : ""}.` : "All lanes are served.";
-    return `${head}bank${many_ ? "s" : ""} ${runs(banks)} ${verb} ${lanesText(now)}${name}. ${rest}`;
+    const rest = later.length
+      ? `${many(later.length, "lane")} still wait${later.length === 1 ? "s" : ""}.`
+      : "All lanes are served.";
+    const subject = `bank${isPlural ? "s" : ""} ${runs(banks)}`;
+    return `${head}${subject} ${verb} ${lanesText(now)}${name}. ${rest}`;
   }
 }
 
@@ -351,7 +429,7 @@ const SECTOR = 32;
 /** One access to global memory: the 32-byte sectors of each 128-byte line, with their lanes. */
 export class SectorPicture {
   constructor(container) {
-    this.frame = el("div", { class: "sectors" });
+    this.frame = el("div", {class: "sectors"});
     container.append(this.frame);
   }
 
@@ -368,17 +446,30 @@ export class SectorPicture {
         lines.get(line)[sector % (LINE / SECTOR)].push(lane);
       }
     }
-    const rows = [...lines.entries()].sort((a, b) => a[0] - b[0]).map(([line, sectors]) => this.row(request, line, sectors));
-    const head = el("tr", {}, el("th", { scope: "col" }, "128-byte line"), ...[0, 32, 64, 96].map((byte) => el("th", { scope: "col" }, `+${byte}`)));
+    const rows = [...lines.entries()].sort(
+                                       (a, b) => a[0] - b[0]
+    ).map(([line, sectors]) => this.row(request, line, sectors));
+    const head = el(
+      "tr",
+      {},
+      el("th", {scope: "col"}, "128-byte line"),
+      ...[0, 32, 64, 96].map((byte) => el("th", {scope: "col"}, `+${byte}`))
+    );
     this.frame.append(
       el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)),
-      el("p", { class: "legend" }, "Global memory moves sectors of 32 bytes. A cell is a sector, with the lanes that use it."),
+      el(
+        "p",
+        {class: "legend"},
+        "Global memory moves sectors of 32 bytes. A cell is a sector, with the lanes that use it."
+      ),
     );
   }
 
   row(request, line, sectors) {
     const name = request.name?.(line * LINE) ?? `byte ${line * LINE}`;
-    const cells = sectors.map((lanes) => el("td", { class: lanes.length ? "used" : "" }, lanes.length ? runs(lanes, 3) : ""));
-    return el("tr", {}, el("th", { scope: "row" }, name), ...cells);
+    const cells = sectors.map(
+      (lanes) => el("td", {class: lanes.length ? "used" : ""}, lanes.length ? runs(lanes, 3) : "")
+    );
+    return el("tr", {}, el("th", {scope: "row"}, name), ...cells);
   }
 }

@@ -14,9 +14,12 @@ export function svg(tag, attributes = {}, ...children) {
 
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith(".")) element[name.slice(1)] = value;
-    else if (typeof value === "function") element.addEventListener(name, value);
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+    if (name.startsWith("."))
+      element[name.slice(1)] = value;
+    else if (typeof value === "function")
+      element.addEventListener(name, value);
+    else if (value !== null && value !== undefined && value !== false)
+      element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
@@ -32,10 +35,17 @@ export function runs(numbers, most = 6) {
   const found = [];
   for (const number of numbers) {
     const last = found.at(-1);
-    if (last && last[1] + 1 === number) last[1] = number;
-    else found.push([number, number]);
+    if (last && last[1] + 1 === number)
+      last[1] = number;
+    else
+      found.push([number, number]);
   }
-  const texts = found.slice(0, most).map(([a, b]) => (a === b ? `${a}` : b === a + 1 ? `${a}, ${b}` : `${a}–${b}`));
+  const texts = found.slice(0, most).map(
+    ([a, b]) =>
+      (a === b ? `${a}`
+         : b === a + 1 ? `${a}, ${b}`
+                       : `${a}–${b}`)
+  );
   return texts.join(", ") + (found.length > most ? " …" : "");
 }
 

@@ -1,8 +1,8 @@
 // The lanes of the warp: what each does, and where.
 
-import { LANES } from "./recording.js";
-import { el, lanesText } from "./dom.js";
-import { placeText } from "./steps.js";
+import {el, lanesText} from "./dom.js";
+import {LANES} from "./recording.js";
+import {placeText} from "./steps.js";
 
 const STATES = {
   executes: ["●", "execute"],
@@ -18,11 +18,23 @@ export class LanesView {
   /** @param {(lane: number) => void} onLane */
   constructor(container, recording, onLane) {
     this.recording = recording;
-    this.buttons = Array.from({ length: LANES }, (_, lane) =>
-      el("button", { type: "button", "data-lane": lane, click: () => onLane(lane) }),
+    this.buttons = Array.from(
+      {length: LANES},
+      (_, lane) => el("button", {type: "button", "data-lane": lane, click: () => onLane(lane)}),
     );
-    this.words = el("ul", { class: "lane-words" });
-    container.append(el("div", { class: "lanes-grid", role: "group", "aria-label": "Lanes; the chosen one's values are shown" }, ...this.buttons), this.words);
+    this.words = el("ul", {class: "lane-words"});
+    container.append(
+      el(
+        "div",
+        {
+          class: "lanes-grid",
+          role: "group",
+          "aria-label": "Lanes; the chosen one's values are shown"
+        },
+        ...this.buttons
+      ),
+      this.words
+    );
   }
 
   show(warp, k, chosen) {
@@ -30,7 +42,8 @@ export class LanesView {
     lanes.forEach(({ state }, lane) => {
       const button = this.buttons[lane];
       button.className = state;
-      button.replaceChildren(el("b", {}, `${lane}`), el("i", { "aria-hidden": "true" }, STATES[state][0]));
+      const sign = el("i", {"aria-hidden": "true"}, STATES[state][0]);
+      button.replaceChildren(el("b", {}, `${lane}`), sign);
       button.setAttribute("aria-pressed", lane === chosen);
       button.setAttribute("aria-label", `lane ${lane}: ${state}`);
     });
@@ -45,10 +58,12 @@ export class LanesView {
       if (!groups.has(key)) groups.set(key, { ...one, lanes: [] });
       groups.get(key).lanes.push(lane);
     });
-    return [...groups.values()].filter(({ state }) => state !== "absent").map((group) => this.sentence(group));
+    return [...groups.values()].filter(
+                                 ({state}) => state !== "absent"
+    ).map((group) => this.sentence(group));
   }
 
-  sentence({ state, barrier, instruction, lanes }) {
+  sentence({state, barrier, instruction, lanes}) {
     const what = `${STATES[state][1]}${state === "barrier" ? ` ${barrier}` : ""}`;
     const subject = lanes.length === LANES ? "All 32 lanes" : lanesText(lanes).replace("l", "L");
     return `${STATES[state][0]} ${subject}: ${what}${this.where(instruction, state)}`;
@@ -68,8 +83,8 @@ export function blockText(index) {
 }
 
 /** "block 0, warp 3" */
-export function warpText({ header }, warp) {
-  const { block, warp: number } = header.warps[warp];
-  return header.blocks.length > 1 ? `block ${blockText(header.blocks[block].index)}, warp ${number}` : `warp ${number}`;
+export function warpText({header}, warp) {
+  const {block, warp: number} = header.warps[warp];
+  return header.blocks.length > 1 ? `block ${blockText(header.blocks[block].index)}, warp ${number}`
+                                  : `warp ${number}`;
 }
-

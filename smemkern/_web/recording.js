@@ -6,18 +6,24 @@
 // one register or word: going back costs what going forward costs, and there are no keyframes.
 
 export const NONE = 0xffffffff;
+const MOST_WRITES = 256;  // of one register that writtenLanes looks through
 export const LANES = 32;
-export const UNINITIALIZED = 0x7ff77ff7; // what reads where nobody has written
+export const UNINITIALIZED = 0x7ff77ff7;  // what reads where nobody has written
 const MAGIC = "SMKREC1\n";
 const FORMAT = 1;
-const ELEMENT = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array };
-const REQUIRED =
-  "step_warp step_instruction step_active step_executed first_delta first_access first_write first_event " +
-  "delta_register delta_warp delta_kind delta_at access_operation access_memory access_space access_width " +
-  "access_active access_kind access_at access_cost access_ideal access_waves access_words write_memory " +
-  "write_word write_value write_warp write_lane write_step event_kind event_warp event_lanes event_object " +
-  "event_flags words waves initial_warp initial_register initial_kind initial_at memory_words memory_warp " +
-  "memory_lane memory_instruction";
+const ELEMENT = {
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array
+};
+const REQUIRED = `
+  step_warp step_instruction step_active step_executed first_delta first_access
+  first_write first_event delta_register delta_warp delta_kind delta_at access_operation
+  access_memory access_space access_width access_active access_kind access_at access_cost
+  access_ideal access_waves access_words write_memory write_word write_value write_warp
+  write_lane write_step event_kind event_warp event_lanes event_object event_flags words
+  waves initial_warp initial_register initial_kind initial_at memory_words memory_warp
+  memory_lane memory_instruction`;
 
 /** A recording that cannot be read. */
 export class RecordingError extends Error {}
@@ -33,7 +39,9 @@ export async function inflate(base64) {
 export function decode(bytes) {
   const magic = String.fromCharCode(...bytes.subarray(0, 8));
   if (magic !== MAGIC) {
-    throw new RecordingError(`expected a recording that begins with SMKREC1, found ${JSON.stringify(magic)}`);
+    throw new RecordingError(
+      `expected a recording that begins with SMKREC1, found ${JSON.stringify(magic)}`
+    );
   }
   const aligned = bytes.byteOffset % 8 ? bytes.slice() : bytes;
   const view = new DataView(aligned.buffer, aligned.byteOffset, aligned.length);
@@ -43,14 +51,16 @@ export function decode(bytes) {
   }
   const header = JSON.parse(new TextDecoder().decode(aligned.subarray(12, 12 + length)));
   if (header.format !== FORMAT) {
-    throw new RecordingError(`expected a recording of format ${FORMAT}, found format ${header.format}`);
+    throw new RecordingError(
+      `expected a recording of format ${FORMAT}, found format ${header.format}`
+    );
   }
   return new Recording(header, sections(header.sections ?? {}, aligned, 12 + length));
 }
 
 function sections(described, bytes, start) {
   const columns = {};
-  for (const [name, { type, at, count }] of Object.entries(described)) {
+  for (const [name, {type, at, count}] of Object.entries(described)) {
     const Type = ELEMENT[type];
     const fits = Type && at >= 0 && at % 8 === 0 && count >= 0;
     if (!fits || start + at + count * Type.BYTES_PER_ELEMENT > bytes.length) {
@@ -58,15 +68,17 @@ function sections(described, bytes, start) {
     }
     columns[name] = new Type(bytes.buffer, bytes.byteOffset + start + at, count);
   }
-  const missing = REQUIRED.split(" ").filter((name) => !columns[name]);
-  if (missing.length) throw new RecordingError(`the recording has no section ${missing.join(", ")}`);
+  const missing = REQUIRED.trim().split(/\s+/).filter((name) => !columns[name]);
+  if (missing.length)
+    throw new RecordingError(`the recording has no section ${missing.join(", ")}`);
   return columns;
 }
 
 /** The lanes of a mask, ascending. */
 export function lanesOf(mask) {
   const lanes = [];
-  for (let lane = 0; lane < LANES; lane++) if ((mask >>> lane) & 1) lanes.push(lane);
+  for (let lane = 0; lane < LANES; lane++)
+    if ((mask >>> lane) & 1) lanes.push(lane);
   return lanes;
 }
 
@@ -86,8 +98,10 @@ class Changes {
     let high = this.keys.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.keys[middle] < key) low = middle + 1;
-      else high = middle;
+      if (this.keys[middle] < key)
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low;
   }
@@ -122,8 +136,10 @@ export function lowerBound(sorted, value) {
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (sorted[middle] < value) low = middle + 1;
-    else high = middle;
+    if (sorted[middle] < value)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -153,7 +169,7 @@ export class Recording {
   }
 
   checkIndices() {
-    const { columns, header, count } = this;
+    const {columns, header, count} = this;
     const limits = [
       ["step_warp", header.warps.length],
       ["step_instruction", header.instructions.length],
@@ -172,10 +188,10 @@ export class Recording {
       }
     }
     for (const [name, of] of [
-      ["first_delta", "delta_register"],
-      ["first_access", "access_cost"],
-      ["first_write", "write_value"],
-      ["first_event", "event_kind"],
+           ["first_delta", "delta_register"],
+           ["first_access", "access_cost"],
+           ["first_write", "write_value"],
+           ["first_event", "event_kind"],
     ]) {
       const column = columns[name];
       const ascends = column.every((value, i) => i === 0 || value >= column[i - 1]);
@@ -187,8 +203,8 @@ export class Recording {
 
   /** Arrivals and exits of each warp, and the completions of each block's barriers. */
   groupEvents() {
-    const { event_kind, event_warp, event_flags } = this.columns;
-    const { kinds } = this;
+    const {event_kind, event_warp, event_flags} = this.columns;
+    const {kinds} = this;
     const arrivals = this.header.warps.map(() => []);
     const exits = this.header.warps.map(() => []);
     const completions = this.header.blocks.map(() => []);
@@ -199,7 +215,7 @@ export class Recording {
       if (kind === kinds.barrier_arrive && !(event_flags[i] & 1)) arrivals[warp].push(i);
       if (kind === kinds.barrier_complete) completions[this.header.warps[warp].block].push(i);
     });
-    return { arrivals, exits, completions };
+    return {arrivals, exits, completions};
   }
 
   // ---- steps
@@ -239,7 +255,7 @@ export class Recording {
   /** Bits of a vector: 32 lanes of max(1, size / 4) words, low word first. */
   vector(kind, at, size) {
     const per = Math.max(1, size / 4);
-    const { words } = this.columns;
+    const {words} = this.columns;
     const bits = new Uint32Array(LANES * per);
     if (kind === 1) {
       bits.set(words.subarray(at, at + bits.length));
@@ -253,7 +269,7 @@ export class Recording {
 
   /** The register's bits before step k, as `vector` has them; null: not written. */
   register(warp, register, k) {
-    const { columns } = this;
+    const {columns} = this;
     const size = this.header.registers[register].size;
     const place = warp * this.header.registers.length + register;
     const delta = this.deltas.last(place, columns.first_delta[k]);
@@ -268,7 +284,29 @@ export class Recording {
     return this.registerChange(warp, register, k) >= 0 || this.initial.has(place);
   }
 
-  /** The index of the register's last change before step k, or -1. It tells whether two states differ. */
+  /**
+   * The lanes that have written a register before step k, as a mask. In other lanes its bits can be
+   * those of another register: registers that are never live together share their place.
+   */
+  writtenLanes(warp, register, k) {
+    const place = warp * this.header.registers.length + register;
+    if (this.initial.has(place)) return NONE;
+    const {keys, count} = this.deltas;
+    const {first_delta, step_executed, step_warp} = this.columns;
+    const end = this.deltas.below(place * count + first_delta[k]);
+    let lanes = 0;
+    for (let i = end - 1; i >= 0 && keys[i] >= place * count && lanes !== -1; i--) {
+      if (end - i > MOST_WRITES) return NONE;
+      const step = lowerBound(first_delta, keys[i] - place * count + 1) - 1;
+      lanes |= step_warp[step] === warp ? step_executed[step] : NONE;
+    }
+    return lanes;
+  }
+
+  /**
+   * The index of the register's last change before step k, or -1. It tells whether two states
+   * differ.
+   */
   registerChange(warp, register, k) {
     const place = warp * this.header.registers.length + register;
     return this.deltas.last(place, this.columns.first_delta[k]);
@@ -278,25 +316,25 @@ export class Recording {
 
   writes(memory) {
     if (!this.writesOf.has(memory)) {
-      const { write_memory, write_word } = this.columns;
+      const {write_memory, write_word} = this.columns;
       const items = [];
       write_memory.forEach((of, i) => of === memory && items.push(i));
       const indices = Uint32Array.from(items);
       const changes = new Changes(indices.length, (i) => write_word[indices[i]]);
-      this.writesOf.set(memory, { indices, changes });
+      this.writesOf.set(memory, {indices, changes});
     }
     return this.writesOf.get(memory);
   }
 
   /** Number of words of a memory: of a local one, those of all lanes. */
   wordsOf(memory) {
-    const { bytes, kind, words } = this.header.memories[memory];
+    const {bytes, kind, words} = this.header.memories[memory];
     return Math.max(Math.ceil((bytes * (kind === "local" ? LANES : 1)) / 4), words ?? 0);
   }
 
   /** The index of the last write to a word before step k, or -1. */
   lastWrite(memory, word, k) {
-    const { indices, changes } = this.writes(memory);
+    const {indices, changes} = this.writes(memory);
     const found = changes.last(word, lowerBound(indices, this.columns.first_write[k]));
     return found < 0 ? -1 : indices[found];
   }
@@ -307,7 +345,7 @@ export class Recording {
   }
 
   wordAfter(memory, word, write) {
-    const { columns } = this;
+    const {columns} = this;
     if (write < 0) return this.initialWord(memory, word);
     const step = columns.write_step[write];
     return {
@@ -322,16 +360,16 @@ export class Recording {
 
   /** Whether the recording has the word's value from before the window. */
   isIncluded(memory, word) {
-    const { at, words } = this.header.memories[memory];
+    const {at, words} = this.header.memories[memory];
     return at !== null && at !== undefined && word < words;
   }
 
   initialWord(memory, word) {
-    const { columns } = this;
-    const { at } = this.header.memories[memory];
+    const {columns} = this;
+    const {at} = this.header.memories[memory];
     if (!this.isIncluded(memory, word)) {
       const value = this.header.memories[memory].kind === "shared" ? UNINITIALIZED : 0;
-      return { value, warp: null, lane: null, step: null, instruction: null, written: false };
+      return {value, warp: null, lane: null, step: null, instruction: null, written: false};
     }
     const instruction = orNull(columns.memory_instruction[at + word]);
     const warp = orNull(columns.memory_warp[at + word]);
@@ -350,20 +388,21 @@ export class Recording {
    * Where contents are not known, words without a write are 0; in shared memory, UNINITIALIZED.
    */
   memory(memory, k) {
-    const { columns } = this;
+    const {columns} = this;
     const words = this.wordsOf(memory);
-    const { at, words: included, kind } = this.header.memories[memory];
+    const {at, words: included, kind} = this.header.memories[memory];
     const values = new Uint32Array(words).fill(kind === "shared" ? UNINITIALIZED : 0);
-    if (this.isIncluded(memory, 0)) values.set(columns.memory_words.subarray(at, at + Math.min(words, included)));
+    if (this.isIncluded(memory, 0))
+      values.set(columns.memory_words.subarray(at, at + Math.min(words, included)));
     const last = new Int32Array(words).fill(-1);
-    const { indices } = this.writes(memory);
+    const {indices} = this.writes(memory);
     const end = lowerBound(indices, columns.first_write[k]);
     for (let i = 0; i < end; i++) {
       const write = indices[i];
       values[columns.write_word[write]] = columns.write_value[write];
       last[columns.write_word[write]] = write;
     }
-    return { values, last };
+    return {values, last};
   }
 
   // ---- accesses and events
@@ -379,7 +418,7 @@ export class Recording {
   }
 
   access(i) {
-    const { columns, header } = this;
+    const {columns, header} = this;
     const memory = orNull(columns.access_memory[i]);
     const cost = columns.access_cost[i];
     return {
@@ -401,36 +440,42 @@ export class Recording {
 
   /** Byte offsets in the access's memory; in global memory, addresses as numbers below 2^53. */
   addresses(i) {
-    const { columns } = this;
+    const {columns} = this;
     const space = this.header.spaces[columns.access_space[i]];
     const isWide = columns.access_memory[i] === NONE && (space === "global" || space === "generic");
     const bits = this.vector(columns.access_kind[i], columns.access_at[i], isWide ? 8 : 4);
     if (!isWide) return Array.from(bits);
-    return Array.from({ length: LANES }, (_, lane) => bits[2 * lane] + bits[2 * lane + 1] * 2 ** 32);
+    return Array.from({length: LANES}, (_, lane) => bits[2 * lane] + bits[2 * lane + 1] * 2 ** 32);
   }
 
   /** The wavefront of each lane, 255: not active. */
   waves(i) {
-    const { access_waves, access_active, waves } = this.columns;
+    const {access_waves, access_active, waves} = this.columns;
     if (access_waves[i] !== NONE) return waves.subarray(access_waves[i], access_waves[i] + LANES);
-    return Uint8Array.from({ length: LANES }, (_, lane) => ((access_active[i] >>> lane) & 1 ? 0 : 255));
+    return Uint8Array.from(
+      {length: LANES}, (_, lane) => ((access_active[i] >>> lane) & 1 ? 0 : 255)
+    );
   }
 
   /** Whether access i is to shared memory and was counted. */
   isShared(i) {
     const memory = this.columns.access_memory[i];
-    return memory !== NONE && this.header.memories[memory].kind === "shared" && this.columns.access_cost[i] > 0;
+    return memory !== NONE && this.header.memories[memory].kind === "shared" &&
+      this.columns.access_cost[i] > 0;
   }
 
-  /** Accesses to shared memory that take more wavefronts than needed, at least `ways` times as many. */
+  /**
+   * Accesses to shared memory that take more wavefronts than needed, at least `ways` times as
+   * many.
+   */
   conflicts(ways = 1) {
-    const { access_cost, access_ideal } = this.columns;
+    const {access_cost, access_ideal} = this.columns;
     const found = [];
     for (let i = 0; i < access_cost.length; i++) {
       const cost = access_cost[i];
       const ideal = access_ideal[i];
       if (cost > ideal && cost >= ways * ideal && this.isShared(i)) {
-        found.push({ k: this.accessSteps[i], access: i, cost, ideal });
+        found.push({k: this.accessSteps[i], access: i, cost, ideal});
       }
     }
     return found;
@@ -439,12 +484,13 @@ export class Recording {
   events(k) {
     if (k >= this.count) return [];
     const found = [];
-    for (let i = this.columns.first_event[k]; i < this.columns.first_event[k + 1]; i++) found.push(this.event(i));
+    for (let i = this.columns.first_event[k]; i < this.columns.first_event[k + 1]; i++)
+      found.push(this.event(i));
     return found;
   }
 
   event(i) {
-    const { columns, header } = this;
+    const {columns, header} = this;
     return {
       index: i,
       k: this.eventSteps[i],
@@ -464,7 +510,7 @@ export class Recording {
    * "waits" (for other lanes of its warp), "exited" or "absent".
    */
   lanes(warp, k) {
-    const { columns } = this;
+    const {columns} = this;
     const all = this.header.warps[warp].lanes;
     const next = this.nextOf(warp, k);
     const active = next === null ? 0 : columns.step_active[next];
@@ -486,7 +532,7 @@ export class Recording {
 
   /** The instruction that each lane executes next, or null. */
   positions(warp, k) {
-    const { columns } = this;
+    const {columns} = this;
     const found = Array(LANES).fill(null);
     let open = this.header.warps[warp].lanes & ~this.exitedBefore(warp, k);
     const steps = this.stepsOf(warp);
@@ -495,8 +541,9 @@ export class Recording {
       for (const lane of lanesOf(here)) found[lane] = columns.step_instruction[steps[i]];
       open &= ~here;
     }
-    for (const { warp: of, lanes, instruction } of this.header.end ?? []) {
-      if (of === warp) for (const lane of lanesOf(open & lanes)) found[lane] = instruction;
+    for (const {warp: of, lanes, instruction} of this.header.end ?? []) {
+      if (of === warp)
+        for (const lane of lanesOf(open & lanes)) found[lane] = instruction;
     }
     return found;
   }
@@ -513,7 +560,7 @@ export class Recording {
 
   /** The barrier that each lane waits at, or null. */
   barriersAt(warp, k) {
-    const { event_lanes, event_object } = this.columns;
+    const {event_lanes, event_object} = this.columns;
     const found = Array(LANES).fill(null);
     const end = this.columns.first_event[k];
     const arrivals = this.eventsOf.arrivals[warp];
@@ -529,9 +576,11 @@ export class Recording {
     return found;
   }
 
-  /** Whether the barrier of the warp's block completed among events after `from` and before `to`. */
+  /**
+   * Whether the barrier of the warp's block completed among events after `from` and before `to`.
+   */
   completed(warp, barrier, from, to) {
-    const { event_object } = this.columns;
+    const {event_object} = this.columns;
     const done = this.eventsOf.completions[this.header.warps[warp].block];
     for (let i = lowerBound(done, from); i < done.length && done[i] < to; i++) {
       if (event_object[done[i]] === barrier) return true;
@@ -563,6 +612,7 @@ function affine(bits, parts, per, size) {
     }
   } else {
     const mask = size < 4 ? 2 ** (8 * size) - 1 : -1;
-    for (let lane = 0; lane < LANES; lane++) bits[lane] = (parts[0] + Math.imul(lane, parts[1])) & mask;
+    for (let lane = 0; lane < LANES; lane++)
+      bits[lane] = (parts[0] + Math.imul(lane, parts[1])) & mask;
   }
 }

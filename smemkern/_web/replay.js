@@ -1,15 +1,15 @@
 // The page of a recording: puts the views together, and steps.
 
-import { AccessPicture, SectorPicture } from "./access.js";
-import { el, lanesText, many } from "./dom.js";
-import { LanesView, warpText } from "./lanes.js";
-import { lanesOf } from "./recording.js";
-import { RegistersView } from "./registers.js";
-import { elementName, sharedArrays, SharedView } from "./shared.js";
-import { SourceView } from "./source.js";
-import { placeText, Steps } from "./steps.js";
-import { TimeLine } from "./timeline.js";
-import { arrayOf, fullOpcode } from "./values.js";
+import {AccessPicture, SectorPicture} from "./access.js";
+import {el, lanesText, many} from "./dom.js";
+import {LanesView, warpText} from "./lanes.js";
+import {lanesOf} from "./recording.js";
+import {RegistersView} from "./registers.js";
+import {elementName, sharedArrays, SharedView} from "./shared.js";
+import {SourceView} from "./source.js";
+import {placeText, Steps} from "./steps.js";
+import {TimeLine} from "./timeline.js";
+import {arrayOf, fullOpcode} from "./values.js";
 
 const UNITS = [
   ["line", "n", "The next source line of this warp"],
@@ -32,6 +32,10 @@ const KEYS = [
   ["Home, End", "beginning, end"],
   ["?", "these keys"],
 ];
+const NOUNS = {
+  ...{load: "read", ldmatrix: "read", store: "write", stmatrix: "write", atomic: "update"},
+  ...{copy_async_read: "copy", copy_async_write: "copy", bulk_read: "copy", bulk_write: "copy"},
+};
 const MOST_FINDINGS = 6;
 let made = 0;
 
@@ -41,8 +45,8 @@ export class ReplayView {
    * @param {import("./recording.js").Recording} recording
    * @param {{keyboard?: boolean, onMove?: (view: ReplayView) => void, start?: number}} options
    */
-  constructor(container, recording, { keyboard = true, onMove = () => {}, start } = {}) {
-    Object.assign(this, { container, recording, onMove });
+  constructor(container, recording, {keyboard = true, onMove = () => {}, start} = {}) {
+    Object.assign(this, {container, recording, onMove});
     this.steps = new Steps(recording);
     this.k = 0;
     this.warp = recording.warpAt(0);
@@ -50,7 +54,7 @@ export class ReplayView {
     this.lane = 0;
     this.before = null;
     this.id = `smk-replay-${++made}`;
-    this.root = el("div", { class: "smk-replay", id: this.id });
+    this.root = el("div", {class: "smk-replay", id: this.id});
     container.append(this.root);
     this.build();
     this.keyboard = keyboard ? (event) => this.key(event) : null;
@@ -71,7 +75,9 @@ export class ReplayView {
     this.root.remove();
   }
 
-  /** Where the page opens: the worst conflict, a hazard, an access to shared memory, the beginning. */
+  /**
+   * Where the page opens: the worst conflict, a hazard, an access to shared memory, the beginning.
+   */
   opening() {
     const [worst] = this.steps.conflictLines();
     if (worst) return worst.worst.k;
@@ -82,26 +88,41 @@ export class ReplayView {
   // ---- the parts
 
   build() {
-    const { recording } = this;
-    this.now = el("div", { class: "now", "aria-live": "polite" });
-    this.status = el("p", { class: "status", role: "status" });
+    const {recording} = this;
+    this.now = el("div", {class: "now", "aria-live": "polite"});
+    this.status = el("p", {class: "status", role: "status"});
     this.root.append(this.head(), this.findings(), this.bar());
     const panels = {};
-    for (const [name, title] of [["access", "This access"], ["source", "Source"], ["time", "Time"], ["lanes", "Lanes of the warp"], ["shared", "Shared memory"], ["registers", "Registers"]]) {
-      const heading = el("h3", { id: `${this.id}-${name}` }, title);
-      panels[name] = el("section", { class: `panel ${name}`, "aria-labelledby": heading.id }, heading);
+    for (const [name, title] of [
+           ["access", "This access"],
+           ["source", "Source"],
+           ["time", "Time"],
+           ["lanes", "Lanes of the warp"],
+           ["shared", "Shared memory"],
+           ["registers", "Registers"]]) {
+      const heading = el("h3", {id: `${this.id}-${name}`}, title);
+      panels[name] =
+        el("section", {class: `panel ${name}`, "aria-labelledby": heading.id}, heading);
     }
     panels.access.querySelector("h3").replaceWith(this.now);
     this.pictures = el("div");
     this.sectors = el("div");
     panels.access.append(this.pictures, this.sectors);
-    this.why = el("div", { class: "why" });
+    this.why = el("div", {class: "why"});
     panels.access.append(this.why);
-    const side = el("div", { class: "column" }, panels.source, panels.time, panels.lanes, panels.registers);
-    this.root.append(el("div", { class: "columns" }, side, el("div", { class: "column main" }, panels.access, panels.shared)));
+    const side =
+      el("div", {class: "column"}, panels.source, panels.time, panels.lanes, panels.registers);
+    this.root.append(el(
+      "div",
+      {class: "columns"},
+      side,
+      el("div", {class: "column main"}, panels.access, panels.shared)
+    ));
     this.picture = new AccessPicture(this.pictures, (wave) => this.setWave(wave));
     this.sectorPicture = new SectorPicture(this.sectors);
-    this.source = new SourceView(panels.source, recording, this.steps, (file, line) => this.runToLine(file, line));
+    this.source = new SourceView(
+      panels.source, recording, this.steps, (file, line) => this.runToLine(file, line)
+    );
     this.lanes = new LanesView(panels.lanes, recording, (lane) => this.setLane(lane));
     this.registers = new RegistersView(panels.registers, recording);
     this.shared = new SharedView(panels.shared, recording);
@@ -111,43 +132,62 @@ export class ReplayView {
   }
 
   head() {
-    const { header, count, first } = this.recording;
+    const {header, count, first} = this.recording;
     const [launch] = header.launches;
     const extent = (lengths) => lengths.join(" × ").replace(/( × 1)+$/, "");
-    const facts = [`grid ${extent(launch?.grid ?? [])}`, `block ${extent(launch?.block ?? [])}`, `steps ${first} to ${first + count} of ${header.total ?? count}`];
+    const facts = [
+      `grid ${extent(launch?.grid ?? [])}`,
+      `block ${extent(launch?.block ?? [])}`,
+      `steps ${first} to ${first + count} of ${header.total ?? count}`
+    ];
     if (header.truncated) facts.push(`the recording ends at its limit of ${header.truncated}`);
     if (header.fault) facts.push(`ended by a fault: ${header.fault.message}`);
-    return el("header", { class: "head" }, el("h2", {}, header.title || header.name || header.kernel || "Replay"), el("p", {}, facts.join(" · ")));
+    return el(
+      "header",
+      {class: "head"},
+      el("h2", {}, header.title || header.name || header.kernel || "Replay"),
+      el("p", {}, facts.join(" · "))
+    );
   }
 
   /** What there is to see: conflicts by line, and hazards, with buttons that go there. */
   findings() {
     const conflicts = this.steps.conflictLines();
-    const cards = [...conflicts.slice(0, MOST_FINDINGS).map((line) => this.conflictCard(line)), ...this.steps.hazards.slice(0, MOST_FINDINGS).map((hazard, i) => this.hazardCard(hazard, i))];
-    const more = Math.max(0, conflicts.length - MOST_FINDINGS) + Math.max(0, this.steps.hazards.length - MOST_FINDINGS);
-    if (more) cards.push(el("p", { class: "legend" }, `${more} more: step by conflict or hazard.`));
-    if (!cards.length) cards.push(el("p", { class: "card good" }, "✓ No bank conflict and no hazard in these steps."));
-    return el("section", { class: "findings", "aria-label": "Findings" }, ...cards);
+    const cards = [
+      ...conflicts.slice(0, MOST_FINDINGS).map((line) => this.conflictCard(line)),
+      ...this.steps.hazards.slice(0, MOST_FINDINGS).map((hazard, i) => this.hazardCard(hazard, i))
+    ];
+    const more = Math.max(0, conflicts.length - MOST_FINDINGS) +
+      Math.max(0, this.steps.hazards.length - MOST_FINDINGS);
+    if (more) cards.push(el("p", {class: "legend"}, `${more} more: step by conflict or hazard.`));
+    if (!cards.length)
+      cards.push(el("p", {class: "card good"}, "✓ No bank conflict and no hazard in these steps."));
+    return el("section", {class: "findings", "aria-label": "Findings"}, ...cards);
   }
 
   /** "read", "write": what step k does to memory. */
   accessNoun(k) {
-    const operations = k === null ? [] : this.recording.accesses(k).map(({ operation }) => operation);
-    const noun = { load: "read", ldmatrix: "read", store: "write", stmatrix: "write", atomic: "update" };
-    return operations.length === 1 ? (noun[operations[0]] ?? "access") : "access";
+    const accesses = k === null ? [] : this.recording.accesses(k);
+    const nouns = new Set(accesses.map(({operation}) => NOUNS[operation] ?? "access"));
+    return nouns.size === 1 ? [...nouns][0] : "access";
   }
 
   placeText(k) {
     return placeText(this.recording, this.recording.instruction(k));
   }
 
-  conflictCard({ worst, count, cost, ideal }) {
-    const times = count > 1 ? `; ${many(count, "such access").replace("accesss", "accesses")}, ${cost} in place of ${ideal}` : "";
+  conflictCard({worst, count, cost, ideal}) {
+    const times = count > 1 ? `; ${count} such accesses take ${cost} in place of ${ideal}` : "";
     return el(
       "div",
-      { class: "card bad", "data-k": worst.k },
-      el("p", {}, el("b", {}, `Bank conflict, ${this.placeText(worst.k)}: `), `${many(worst.cost, "wavefront")} where ${worst.ideal} would do${times}.`),
-      el("button", { type: "button", click: () => this.seek(worst.k) }, "Show"),
+      {class: "card bad", "data-k": worst.k},
+      el(
+        "p",
+        {},
+        el("b", {}, `Bank conflict, ${this.placeText(worst.k)}: `),
+        `${many(worst.cost, "wavefront")} where ${worst.ideal} would do${times}.`
+      ),
+      el("button", {type: "button", click: () => this.seek(worst.k)}, "Show"),
     );
   }
 
@@ -156,36 +196,132 @@ export class ReplayView {
       const k = this.steps.ofParty(party);
       const name = `Show the ${this.accessNoun(k)}`;
       const where = k === null ? "not in this window" : `${this.placeText(k)}, step ${party.step}`;
-      return el("button", { type: "button", ".disabled": k === null, title: where, click: () => this.showHazard(index, i) }, `${name} (${where})`);
+      const go = {".disabled": k === null, click: () => this.showHazard(index, i)};
+      return el("button", {type: "button", ...go}, `${name} (${where})`);
     });
     const message = hazard.message ?? `${hazard.kind} hazard`;
-    return el("div", { class: `card ${hazard.benign ? "" : "bad"}` }, el("p", {}, el("b", {}, "Hazard: "), message, hazard.cure ? el("span", { class: "cure" }, ` Cure: ${hazard.cure}.`) : null), el("div", {}, ...buttons));
+    const found = this.steps.ofParty({step: hazard.found_at});
+    if (found !== null && hazard.parties.every((party) => this.steps.ofParty(party) === null)) {
+      buttons.push(el(
+        "button",
+        {type: "button", click: () => this.seek(found)},
+        `Show where it was found (${this.placeText(found)})`
+      ));
+    }
+    return el(
+      "div",
+      {class: `card ${hazard.benign ? "" : "bad"}`},
+      el(
+        "p",
+        {},
+        el("b", {}, "Hazard: "),
+        message,
+        hazard.cure ? el("span", {class: "cure"}, ` Cure: ${hazard.cure}.`) : null
+      ),
+      el("div", {}, ...buttons)
+    );
   }
 
   bar() {
     this.buttons = {};
     const pairs = UNITS.map(([unit, key, title]) => {
       const button = (by, text) =>
-        (this.buttons[`${unit}${by}`] = el("button", { type: "button", title: `${by > 0 ? title : title.replace("next", "previous")} (${by > 0 ? key : key.toUpperCase()})`, "aria-label": `${by > 0 ? "Next" : "Previous"} ${unit}`, click: () => this.step(unit, by) }, text));
-      return el("div", { class: "pair", role: "group", "aria-label": unit }, button(-1, "◀"), el("span", {}, unit), button(1, "▶"));
+        (this.buttons[`${unit}${by}`] = this.stepButton(unit, key, title, by, text));
+      return el(
+        "div",
+        {class: "pair", role: "group", "aria-label": unit},
+        button(-1, "◀"),
+        el("span", {}, unit),
+        button(1, "▶")
+      );
     });
-    this.ways = el("input", { type: "number", min: 1, max: 32, ".value": 2, class: "ways", "aria-label": "Conflicts of at least this many ways", change: () => this.update() });
-    this.warpChoice = el("select", { "aria-label": "Warp", change: () => this.chooseWarp(Number(this.warpChoice.value)) }, ...this.warpOptions());
-    this.place = el("span", { class: "place" });
-    pairs[4].insertBefore(el("label", { title: "Conflicts of at least this many ways" }, "≥ ", this.ways), pairs[4].lastChild);
-    const rest = el("div", { class: "bar-rest" }, this.warpChoice, this.place, el("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", click: () => this.help.showModal() }, "?"));
-    return el("div", { class: "bar", role: "toolbar", "aria-label": "Step" }, el("div", { class: "bar-row" }, el("div", { class: "pairs" }, ...pairs), rest), this.status);
+    this.ways = el("input", {
+      type: "number",
+      min: 1,
+      max: 32,
+      ".value": 2,
+      class: "ways",
+      "aria-label": "Conflicts of at least this many ways",
+      change: () => this.update()
+    });
+    this.warpChoice = el(
+      "select",
+      {"aria-label": "Warp", change: () => this.chooseWarp(Number(this.warpChoice.value))},
+      ...this.warpOptions()
+    );
+    this.place = el("span", {class: "place"});
+    pairs[4].insertBefore(
+      el("label", {title: "Conflicts of at least this many ways"}, "≥ ", this.ways),
+      pairs[4].lastChild
+    );
+    const rest = el(
+      "div",
+      {class: "bar-rest"},
+      this.warpChoice,
+      this.place,
+      el(
+        "button",
+        {
+          type: "button",
+          "aria-label": "Keys",
+          title: "Keys (?)",
+          click: () => this.help.showModal()
+        },
+        "?"
+      )
+    );
+    return el(
+      "div",
+      {class: "bar", role: "toolbar", "aria-label": "Step"},
+      el("div", {class: "bar-row"}, el("div", {class: "pairs"}, ...pairs), rest),
+      this.status
+    );
+  }
+
+  stepButton(unit, key, title, by, text) {
+    const words =
+      by > 0 ? `${title} (${key})` : `${title.replace("next", "previous")} (${key.toUpperCase()})`;
+    const label = `${by > 0 ? "Next" : "Previous"} ${unit}`;
+    const act = () => this.step(unit, by);
+    return el("button", {type: "button", title: words, "aria-label": label, click: act}, text);
   }
 
   warpOptions() {
-    const { recording } = this;
-    return recording.header.warps.flatMap((_, warp) => (recording.stepsOf(warp).length ? [el("option", { value: warp }, warpText(recording, warp))] : []));
+    const {recording} = this;
+    return recording.header.warps.flatMap(
+      (_, warp) =>
+        (recording.stepsOf(warp).length ? [el("option", {value: warp}, warpText(recording, warp))]
+                                        : [])
+    );
   }
 
   helpDialog() {
-    const rows = KEYS.map(([keys, text]) => el("tr", {}, el("th", { scope: "row" }, ...keys.split(/(, | or )/).map((part) => (/^(, | or )$/.test(part) ? part : el("kbd", {}, part)))), el("td", {}, text)));
-    const dialog = el("dialog", { "aria-label": "Keys" }, el("h3", {}, "Keys"), el("table", {}, el("tbody", {}, ...rows)), el("p", {}, "A click on a line's number runs to that line. In the pictures the arrow keys go from cell to cell."));
-    dialog.append(el("button", { type: "button", click: () => dialog.close() }, "Close"));
+    const rows = KEYS.map(
+      ([keys, text]) => el(
+        "tr",
+        {},
+        el(
+          "th",
+          {scope: "row"},
+          ...keys.split(
+                   /(, | or )/
+          ).map((part) => (/^(, | or )$/.test(part) ? part : el("kbd", {}, part)))
+        ),
+        el("td", {}, text)
+      )
+    );
+    const dialog = el(
+      "dialog",
+      {"aria-label": "Keys"},
+      el("h3", {}, "Keys"),
+      el("table", {}, el("tbody", {}, ...rows)),
+      el(
+        "p",
+        {},
+        "A click on a line's number runs to that line. In pictures arrow keys go from cell to cell."
+      )
+    );
+    dialog.append(el("button", {type: "button", click: () => dialog.close()}, "Close"));
     return dialog;
   }
 
@@ -196,7 +332,7 @@ export class ReplayView {
    * those of the warp's step before.
    */
   seek(k, warp = null, before = null) {
-    const { recording } = this;
+    const {recording} = this;
     this.k = Math.max(0, Math.min(Math.round(k) || 0, recording.count));
     this.warp = this.k < recording.count ? recording.warpAt(this.k) : (warp ?? this.warp);
     this.before = before ?? recording.previousOf(this.warp, this.k);
@@ -210,7 +346,9 @@ export class ReplayView {
 
   /** From the time line: the nearest step of a warp, or any step. */
   scrub(k, warp) {
-    const next = warp === null ? k : (this.recording.nextOf(warp, k) ?? this.recording.previousOf(warp, k) ?? k);
+    const next = warp === null
+      ? k
+      : (this.recording.nextOf(warp, k) ?? this.recording.previousOf(warp, k) ?? k);
     this.seek(next, warp);
   }
 
@@ -221,16 +359,22 @@ export class ReplayView {
   step(unit, by) {
     const found = unit === "wavefront" ? this.stepWavefront(by) : this.find(unit, by);
     if (found === true) return true;
-    if (found === null) return this.say(`There is no ${by > 0 ? "later" : "earlier"} ${unit}${unit === "line" || unit === "instruction" || unit === "barrier" ? " of this warp" : ""}.`);
+    if (found === null) {
+      const whose = ["line", "instruction", "barrier"].includes(unit) ? " of this warp" : "";
+      return this.say(`There is no ${by > 0 ? "later" : "earlier"} ${unit}${whose}.`);
+    }
     return this.seek(found, null, unit === "line" || unit === "instruction" ? this.k : null);
   }
 
   find(unit, by) {
-    const { steps, k, warp } = this;
+    const {steps, k, warp} = this;
     if (unit === "line") return steps.line(k, warp, by);
-    if (unit === "instruction") return steps.instruction(k, warp, by) ?? (by > 0 && k < this.recording.count ? this.recording.count : null);
+    if (unit === "instruction")
+      return steps.instruction(k, warp, by) ??
+        (by > 0 && k < this.recording.count ? this.recording.count : null);
     if (unit === "barrier") return steps.barrier(k, warp, by);
-    if (unit === "conflict") return steps.conflict(k, Math.max(1, Number(this.ways.value) || 1), by);
+    if (unit === "conflict")
+      return steps.conflict(k, Math.max(1, Number(this.ways.value) || 1), by);
     return steps.hazard(k, by);
   }
 
@@ -258,7 +402,8 @@ export class ReplayView {
   }
 
   runToLine(file, line) {
-    const k = file === "ptx" ? this.steps.toPtxLine(this.k, this.warp, line) : this.steps.toLine(this.k, this.warp, file, line);
+    const k = file === "ptx" ? this.steps.toPtxLine(this.k, this.warp, line)
+                             : this.steps.toLine(this.k, this.warp, file, line);
     if (k === null) return this.say(`Line ${line} is not executed in these steps.`);
     const isBack = k <= this.k;
     this.seek(k);
@@ -284,17 +429,20 @@ export class ReplayView {
   key(event) {
     const field = event.target.closest?.("input, select, textarea, [contenteditable]");
     const isModal = this.help.open || event.target.closest?.("dialog");
-    if (event.ctrlKey || event.metaKey || event.altKey || isModal || (field && field.type !== "range")) return;
+    if (
+      event.ctrlKey || event.metaKey || event.altKey || isModal || (field && field.type !== "range")
+    )
+      return;
     const act = this.action(event);
     if (!act) return;
     event.preventDefault();
     act();
   }
 
-  action({ key, target }) {
+  action({key, target}) {
     const unit = UNITS.find(([, letter]) => letter === key.toLowerCase());
     if (unit) return () => this.step(unit[0], key === unit[1] ? 1 : -1);
-    const { count } = this.recording;
+    const {count} = this.recording;
     if (key === " " && target.closest?.("button, summary, a")) return null;
     return {
       ArrowRight: () => this.step("instruction", 1),
@@ -319,7 +467,7 @@ export class ReplayView {
   // ---- showing
 
   update() {
-    const { recording, k, warp, before } = this;
+    const {recording, k, warp, before} = this;
     const accesses = recording.accesses(k);
     const block = recording.header.warps[warp]?.block ?? 0;
     this.arrays = sharedArrays(recording, block);
@@ -336,11 +484,16 @@ export class ReplayView {
 
   /** The access to draw: the one to shared memory, else that to global memory. */
   requestOf(accesses) {
-    const access = accesses.find((one) => this.recording.isShared(one.index)) ?? accesses.find((one) => one.cost > 0) ?? null;
+    const access = accesses.find((one) => this.recording.isShared(one.index)) ??
+      accesses.find((one) => one.cost > 0) ?? null;
     if (!access) return null;
     const isShared = access.kind === "shared";
     const array = isShared ? null : arrayOf(this.recording, access);
-    return { ...access, array, name: (address) => (isShared ? elementName(this.arrays, address) : globalName(array, address)) };
+    return {
+      ...access,
+      array,
+      name: (address) => (isShared ? elementName(this.arrays, address) : globalName(array, address))
+    };
   }
 
   showAccess() {
@@ -352,57 +505,78 @@ export class ReplayView {
   }
 
   showBar() {
-    const { recording, k } = this;
+    const {recording, k} = this;
     const at = k < recording.count ? this.placeText(k) : "the end";
-    this.place.textContent = `step ${recording.first + k} of ${recording.first + recording.count} · ${at}`;
+    this.place.textContent =
+      `step ${recording.first + k} of ${recording.first + recording.count} · ${at}`;
     this.warpChoice.value = this.warp;
-    for (const card of this.root.querySelectorAll(".card[data-k]")) card.classList.toggle("shown", Number(card.dataset.k) === k);
+    for (const card of this.root.querySelectorAll(".card[data-k]"))
+      card.classList.toggle("shown", Number(card.dataset.k) === k);
     for (const [unit] of UNITS.slice(2)) {
-      for (const by of [-1, 1]) this.buttons[`${unit}${by}`].setAttribute("aria-disabled", this.isLast(unit, by));
+      for (const by of [-1, 1])
+        this.buttons[`${unit}${by}`].setAttribute("aria-disabled", this.isLast(unit, by));
     }
   }
 
   isLast(unit, by) {
-    if (unit === "wavefront") return !(this.request?.kind === "shared") && this.steps.shared(this.k, this.warp, by) === null;
+    if (unit === "wavefront")
+      return !(this.request?.kind === "shared") &&
+        this.steps.shared(this.k, this.warp, by) === null;
     return this.find(unit, by) === null;
   }
 
   /** What happens at this step, in words. */
   showNow(accesses) {
-    const { recording, k } = this;
+    const {recording, k} = this;
     const instruction = recording.instruction(k);
     if (!instruction) {
-      this.now.replaceChildren(el("h3", {}, "The end of the recording"), el("p", {}, "Step backwards from here."));
+      this.now.replaceChildren(
+        el("h3", {}, "The end of the recording"), el("p", {}, "Step backwards from here.")
+      );
       this.why.replaceChildren();
       return;
     }
     const numbers = this.request ? this.numbers(this.request) : null;
-    const head = el("div", {}, el("h3", {}, this.title(instruction)), el("p", { class: "ptx" }, el("code", {}, instruction.text)));
+    const head = el(
+      "div",
+      {},
+      el("h3", {}, this.title(instruction)),
+      el("p", {class: "ptx"}, el("code", {}, instruction.text))
+    );
     const texts = this.sentences().map((text) => el("p", {}, text));
-    this.now.replaceChildren(el("div", { class: "now-head" }, head, ...(numbers ? [numbers] : [])), ...texts, ...this.hazardsHere());
+    this.now.replaceChildren(
+      el("div", {class: "now-head"}, head, ...(numbers ? [numbers] : [])),
+      ...texts,
+      ...this.hazardsHere()
+    );
     this.showWhy(accesses);
   }
 
   /** The words of the recording on this access, and the layout without its conflict. */
   showWhy(accesses) {
-    const { explanations } = this.recording.header;
-    const texts = accesses.flatMap(({ words }) => (words === null ? [] : [explanations[words]?.text])).filter(Boolean);
+    const {explanations} = this.recording.header;
+    const texts = accesses.flatMap(
+                            ({words}) => (words === null ? [] : [explanations[words]?.text])
+    ).filter(Boolean);
     const cure = this.cure();
-    const cured = cure ? [el("p", { class: "cure" }, el("b", {}, "What would cure it: "), cure)] : [];
+    const cured = cure ? [el("p", {class: "cure"}, el("b", {}, "What would cure it: "), cure)] : [];
     this.why.replaceChildren(...texts.map((text) => el("p", {}, text)), ...cured);
   }
 
   /** The hazards that this step is an access of, with buttons to their other accesses. */
   hazardsHere() {
-    const { steps, k } = this;
+    const {steps, k} = this;
     return steps.hazards.flatMap((hazard, index) => {
       if (!hazard.parties.some((party) => steps.ofParty(party) === k)) return [];
       const buttons = hazard.parties.flatMap((party, i) => {
         const other = steps.ofParty(party);
         if (other === null || other === k) return [];
-        return [el("button", { type: "button", click: () => this.showHazard(index, i) }, `${other < k ? "Back" : "On"} to the ${this.accessNoun(other)} (${this.placeText(other)})`)];
+        const text = `${other < k ? "Back" : "On"} to the ${this.accessNoun(other)}`;
+        const go = {type: "button", click: () => this.showHazard(index, i)};
+        return [el("button", go, `${text} (${this.placeText(other)})`)];
       });
-      return [el("p", { class: "hazard" }, el("b", {}, "Hazard: "), hazard.message ?? hazard.kind, " ", ...buttons)];
+      const message = hazard.message ?? hazard.kind;
+      return [el("p", {class: "hazard"}, el("b", {}, "Hazard: "), message, " ", ...buttons)];
     });
   }
 
@@ -412,17 +586,33 @@ export class ReplayView {
     return `${who[0].toUpperCase()}${who.slice(1)} ${what}`;
   }
 
-  verb({ operation, kind, active, width, array }) {
+  verb({operation, kind, active, width, array}) {
     const acts = {
-      ...{ load: "reads", ldmatrix: "reads", texture: "reads a texture in", matrix_read: "multiplies matrices in" },
-      ...{ store: "writes", stmatrix: "writes", store_async: "writes (asynchronously)", atomic: "updates" },
-      ...{ copy_async_read: "copies (asynchronously) from", copy_async_write: "copies (asynchronously) to" },
-      ...{ bulk_read: "copies in bulk from", bulk_write: "copies in bulk to" },
+      ...{
+        load: "reads",
+        ldmatrix: "reads",
+        texture: "reads a texture in",
+        matrix_read: "multiplies matrices in"
+      },
+      ...{
+        store: "writes",
+        stmatrix: "writes",
+        store_async: "writes (asynchronously)",
+        atomic: "updates"
+      },
+      ...{
+        copy_async_read: "copies (asynchronously) from",
+        copy_async_write: "copies (asynchronously) to"
+      },
+      ...{bulk_read: "copies in bulk from", bulk_write: "copies in bulk to"},
     };
     const unit = /bulk|matrix_read/.test(operation) ? "chunk" : "lane";
-    const where = kind === "shared" ? "shared memory" : array?.name ? `global memory, ${array.name}` : "global memory";
+    const where = kind === "shared" ? "shared memory"
+      : array?.name                 ? `global memory, ${array.name}`
+                                    : "global memory";
     const count = lanesOf(active).length;
-    return `${acts[operation] ?? operation.replaceAll("_", " ")} ${where}: ${many(count, unit)}, ${many(width, "byte")} each`;
+    const verb = acts[operation] ?? operation.replaceAll("_", " ");
+    return `${verb} ${where}: ${many(count, unit)}, ${many(width, "byte")} each`;
   }
 
   eventVerb() {
@@ -434,37 +624,51 @@ export class ReplayView {
   }
 
   /** The cost in large numbers. */
-  numbers({ kind, cost, ideal }) {
+  numbers({kind, cost, ideal}) {
     const unit = kind === "shared" ? "wavefront" : "sector";
     const isBad = cost > ideal;
-    const big = (value, text, name) => el("div", { class: `number ${name}` }, el("b", {}, `${value}`), el("span", {}, text));
-    return el("div", { class: "numbers" }, big(cost, `${unit}${cost === 1 ? "" : "s"}`, isBad ? "bad" : "good"), big(ideal, "the fewest possible", ""), isBad ? big(`×${Number((cost / ideal).toFixed(1))}`, "times the fewest", "bad") : null);
+    const big = (value, text, name) =>
+      el("div", {class: `number ${name}`}, el("b", {}, `${value}`), el("span", {}, text));
+    return el(
+      "div",
+      {class: "numbers"},
+      big(cost, `${unit}${cost === 1 ? "" : "s"}`, isBad ? "bad" : "good"),
+      big(ideal, "the fewest possible", ""),
+      isBad ? big(`×${Number((cost / ideal).toFixed(1))}`, "times the fewest", "bad") : null
+    );
   }
 
   sentences() {
     const found = [];
     for (const event of this.recording.events(this.k)) {
-      if (event.kind === "barrier_complete") found.push("The last warp has arrived: all warps of the block may go on.");
-      if (event.kind === "barrier_arrive" && !(event.flags & 1)) found.push("It waits until the other warps of the block are there.");
+      if (event.kind === "barrier_complete")
+        found.push("The last warp has arrived: all warps of the block may go on.");
+      if (event.kind === "barrier_arrive" && !(event.flags & 1))
+        found.push("It waits until the other warps of the block are there.");
     }
     const executed = this.recording.columns.step_executed[this.k];
     const active = this.recording.columns.step_active[this.k];
-    if (executed !== active) found.push(`Only ${lanesText(lanesOf(executed)) || "no lane"} execute it; the guard of the others is false.`);
+    if (executed !== active) {
+      const some = executed ? lanesText(lanesOf(executed)) : "no lane";
+      found.push(`Only ${some} execute it; the guard of the others is false.`);
+    }
     return found;
   }
 
   /** The layout that would be free of this conflict, from the recording. */
   cure() {
-    const { request } = this;
+    const {request} = this;
     if (!request || request.kind !== "shared" || request.cost <= request.ideal) return null;
-    const { explanations, shared } = this.recording.header;
+    const {explanations, shared} = this.recording.header;
     const known = request.words === null ? null : explanations[request.words]?.array;
-    const array = known === null || known === undefined ? this.arrays.find(({ offset, bytes }) => contains(offset, bytes, request)) : shared[known];
+    const array = known === null || known === undefined
+      ? this.arrays.find(({offset, bytes}) => contains(offset, bytes, request))
+      : shared[known];
     return array?.layout ?? null;
   }
 }
 
-function contains(offset, bytes, { addresses, active }) {
+function contains(offset, bytes, {addresses, active}) {
   const address = addresses[lanesOf(active)[0]];
   return address >= offset && address < offset + bytes;
 }
@@ -474,7 +678,7 @@ function globalName(array, address) {
   if (!array) return null;
   const at = address % 2 ** 40;
   const name = array.name ?? "argument";
-  const { shape, strides, offset = 0 } = array;
+  const {shape, strides, offset = 0} = array;
   if (!shape || !strides || strides.length !== 2) {
     const size = strides?.at(-1) || array.bytes / shape?.[0] || 4;
     return `${name}[${Math.floor((at - offset) / size)}]`;
@@ -486,7 +690,16 @@ function globalName(array, address) {
 function plain(instruction) {
   const opcode = fullOpcode(instruction);
   const root = opcode.split(".")[0];
-  const words = { bra: "branches", ret: "ends", mov: "copies a value", cvt: "converts a value", setp: "compares", ld: "loads", st: "stores", cvta: "converts an address", bar: "synchronises" };
+  const words = {
+    bra: "branches",
+    ret: "ends",
+    mov: "copies a value",
+    cvt: "converts a value",
+    setp: "compares",
+    ld: "loads",
+    st: "stores",
+    cvta: "converts an address",
+    bar: "synchronises"
+  };
   return words[root] ?? `computes: ${opcode}`;
 }
-

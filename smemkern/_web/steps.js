@@ -1,10 +1,10 @@
 // Where to go in a recording: lines, barriers, conflicts, hazards. Every function returns the index
 // of a step, or null if there is none.
 
-import { lowerBound } from "./recording.js";
+import {lowerBound} from "./recording.js";
 
 /** The source position that a reader of the page can see: [file, line], or null. */
-export function position({ header }, instruction) {
+export function position({header}, instruction) {
   if (!instruction) return null;
   const places = [[instruction.file, instruction.line], ...(instruction.callers ?? [])];
   const shown = places.find(([file]) => file !== null && header.files[file]?.text);
@@ -13,14 +13,15 @@ export function position({ header }, instruction) {
 }
 
 /** A file's name without its folders. */
-export function fileName({ header }, file) {
+export function fileName({header}, file) {
   return header.files[file].name.split("/").at(-1);
 }
 
 /** "kernel.cu:6", or the line of the PTX. */
 export function placeText(recording, instruction) {
   const place = position(recording, instruction);
-  return place ? `${fileName(recording, place[0])}:${place[1]}` : `PTX line ${instruction?.ptx_line}`;
+  return place ? `${fileName(recording, place[0])}:${place[1]}`
+               : `PTX line ${instruction?.ptx_line}`;
 }
 
 /** The same as a text, to compare: without line information, the line of the PTX. */
@@ -44,14 +45,14 @@ export class Steps {
 
   /** The warp's next step, or the one before. `warp` null: of any warp. */
   instruction(k, warp, by) {
-    const { recording } = this;
+    const {recording} = this;
     if (warp === null) return k + by >= 0 && k + by <= recording.count ? k + by : null;
     return by > 0 ? recording.nextOf(warp, k + 1) : recording.previousOf(warp, k);
   }
 
   /** The first step of the next line, or of the line before. */
   line(k, warp, by) {
-    const { recording } = this;
+    const {recording} = this;
     const here = k < recording.count && recording.warpAt(k) === warp ? this.key(k) : null;
     let next = this.instruction(k, warp, by);
     while (next !== null && this.key(next) === here) next = this.instruction(next, warp, by);
@@ -66,23 +67,37 @@ export class Steps {
 
   /** Steps that arrive at a barrier, by warp. */
   barrier(k, warp, by) {
-    const { recording } = this;
-    const { event_kind } = recording.columns;
+    const {recording} = this;
+    const {event_kind} = recording.columns;
     this.markers.barriers ??= unique(
-      [...event_kind.keys()].filter((i) => isBarrier(recording.header.event_kinds[event_kind[i]])).map((i) => recording.eventSteps[i]),
+      [...event_kind.keys()].filter(
+                              (i) => isBarrier(recording.header.event_kinds[event_kind[i]])
+      ).map((i) => recording.eventSteps[i]),
     );
-    return along(this.markers.barriers, k, by, (step) => recording.columns.step_warp[step] === warp);
+    return along(
+      this.markers.barriers, k, by, (step) => recording.columns.step_warp[step] === warp
+    );
   }
 
   /** The warp's next step with an access to shared memory. */
   shared(k, warp, by) {
-    const { recording } = this;
-    const { accessSteps } = recording;
-    this.markers.shared ??= unique([...accessSteps.keys()].filter((i) => recording.isShared(i)).map((i) => accessSteps[i]));
-    return along(this.markers.shared, k, by, (step) => warp === null || recording.columns.step_warp[step] === warp);
+    const {recording} = this;
+    const {accessSteps} = recording;
+    this.markers.shared ??= unique(
+      [...accessSteps.keys()].filter((i) => recording.isShared(i)).map((i) => accessSteps[i])
+    );
+    return along(
+      this.markers.shared,
+      k,
+      by,
+      (step) => warp === null || recording.columns.step_warp[step] === warp
+    );
   }
 
-  /** The next access to shared memory with at least `ways` times the fewest wavefronts, of any warp. */
+  /**
+   * The next access to shared memory with at least `ways` times the fewest wavefronts, of any
+   * warp.
+   */
   conflict(k, ways, by) {
     const name = `conflicts ${ways}`;
     this.markers[name] ??= unique(this.recording.conflicts(ways).map((one) => one.k));
@@ -91,7 +106,10 @@ export class Steps {
 
   /** The next access of a hazard. */
   hazard(k, by) {
-    this.markers.hazards ??= unique(this.hazards.flatMap((hazard) => hazard.parties.map((party) => this.ofParty(party))).filter((step) => step !== null));
+    this.markers.hazards ??=
+      unique(this.hazards.flatMap(
+                           (hazard) => hazard.parties.map((party) => this.ofParty(party))
+      ).filter((step) => step !== null));
     return along(this.markers.hazards, k, by);
   }
 
@@ -108,27 +126,35 @@ export class Steps {
   }
 
   toPtxLine(k, warp, line) {
-    const { header, columns } = this.recording;
-    return this.search(k, warp, (step) => header.instructions[columns.step_instruction[step]].ptx_line === line);
+    const {header, columns} = this.recording;
+    return this.search(
+      k, warp, (step) => header.instructions[columns.step_instruction[step]].ptx_line === line
+    );
   }
 
   toKey(k, warp, key) {
     return this.search(k, warp, (step) => this.key(step) === key);
   }
 
-  /** Forwards to a step that matches and whose predecessor does not; then backwards; then in another warp. */
+  /**
+   * Forwards to a step that matches and whose predecessor does not; then backwards; then in
+   * another warp.
+   */
   search(k, warp, matches) {
     const steps = this.recording.stepsOf(warp);
     const starts = (i) => matches(steps[i]) && (i === 0 || !matches(steps[i - 1]));
     const found = [...steps.keys()].filter(starts).map((i) => steps[i]);
-    return found.find((step) => step > k) ?? found.filter((step) => step < k).at(-1) ?? this.inOtherWarp(k, warp, matches) ?? found[0] ?? null;
+    return found.find((step) => step > k) ?? found.filter((step) => step < k).at(-1) ??
+      this.inOtherWarp(k, warp, matches) ?? found[0] ?? null;
   }
 
   inOtherWarp(k, warp, matches) {
-    const { count, columns } = this.recording;
+    const {count, columns} = this.recording;
     const suits = (step) => columns.step_warp[step] !== warp && matches(step);
-    for (let step = k + 1; step < count; step++) if (suits(step)) return step;
-    for (let step = k - 1; step >= 0; step--) if (suits(step)) return step;
+    for (let step = k + 1; step < count; step++)
+      if (suits(step)) return step;
+    for (let step = k - 1; step >= 0; step--)
+      if (suits(step)) return step;
     return null;
   }
 
@@ -140,12 +166,19 @@ export class Steps {
 
   /** Conflicts by line, the costliest first: {key, place, count, cost, ideal, worst: {k, ...}}. */
   conflictLines() {
-    const { recording } = this;
+    const {recording} = this;
     const lines = new Map();
     for (const one of recording.conflicts()) {
       const key = this.key(one.k);
       if (!lines.has(key)) {
-        lines.set(key, { key, place: position(recording, recording.instruction(one.k)), count: 0, cost: 0, ideal: 0, worst: one });
+        lines.set(key, {
+          key,
+          place: position(recording, recording.instruction(one.k)),
+          count: 0,
+          cost: 0,
+          ideal: 0,
+          worst: one
+        });
       }
       const line = lines.get(key);
       line.count++;
@@ -157,7 +190,8 @@ export class Steps {
   }
 }
 
-const isBarrier = (name) => name === "barrier_arrive" || name === "mbarrier_wait" || name === "mbarrier_arrive";
+const isBarrier = (name) =>
+  name === "barrier_arrive" || name === "mbarrier_wait" || name === "mbarrier_arrive";
 
 const unique = (steps) => Uint32Array.from(new Set(steps)).sort();
 
@@ -165,6 +199,7 @@ const unique = (steps) => Uint32Array.from(new Set(steps)).sort();
 function along(steps, k, by, suits = () => true) {
   let at = lowerBound(steps, k);
   if (by > 0 && steps[at] === k) at++;
-  for (let i = by > 0 ? at : at - 1; i >= 0 && i < steps.length; i += by) if (suits(steps[i])) return steps[i];
+  for (let i = by > 0 ? at : at - 1; i >= 0 && i < steps.length; i += by)
+    if (suits(steps[i])) return steps[i];
   return null;
 }

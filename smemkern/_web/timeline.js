@@ -1,7 +1,7 @@
 // The time line: one row per warp, all steps from left to right. Drag to go to any step.
 
-import { context, el, onResize, theme } from "./dom.js";
-import { warpText } from "./lanes.js";
+import {context, el, onResize, theme} from "./dom.js";
+import {warpText} from "./lanes.js";
 
 const NAMES = 66;
 
@@ -12,22 +12,30 @@ export class TimeLine {
     this.steps = steps;
     this.onSeek = onSeek;
     this.window = [0, Math.max(1, recording.count)];
-    this.warps = [...recording.header.warps.keys()].filter((warp) => recording.stepsOf(warp).length);
+    this.warps =
+      [...recording.header.warps.keys()].filter((warp) => recording.stepsOf(warp).length);
     this.build(container);
     this.stop = onResize(this.frame, () => this.draw());
   }
 
   build(container) {
-    const { count } = this.recording;
+    const {count} = this.recording;
     const zoom = (by) => () => this.zoom(by);
     this.canvas = el("canvas");
     this.frame = el(
       "div",
       {
-        class: "time-frame", tabindex: 0, role: "slider", "aria-label": "Time line: steps of all warps",
-        "aria-valuemin": 0, "aria-valuemax": count, keydown: (event) => this.key(event),
-        pointerdown: (event) => this.press(event), pointermove: (event) => this.drag(event),
-        pointerup: () => (this.held = false), pointercancel: () => (this.held = false),
+        class: "time-frame",
+        tabindex: 0,
+        role: "slider",
+        "aria-label": "Time line: steps of all warps",
+        "aria-valuemin": 0,
+        "aria-valuemax": count,
+        keydown: (event) => this.key(event),
+        pointerdown: (event) => this.press(event),
+        pointermove: (event) => this.drag(event),
+        pointerup: () => (this.held = false),
+        pointercancel: () => (this.held = false),
       },
       this.canvas,
     );
@@ -35,10 +43,10 @@ export class TimeLine {
       this.frame,
       el(
         "div",
-        { class: "row time-row" },
-        el("span", { class: "legend" }, this.legend()),
-        el("button", { type: "button", "aria-label": "Show a shorter time", click: zoom(0.25) }, "+"),
-        el("button", { type: "button", "aria-label": "Show a longer time", click: zoom(4) }, "−"),
+        {class: "row time-row"},
+        el("span", {class: "legend"}, this.legend()),
+        el("button", {type: "button", "aria-label": "Show a shorter time", click: zoom(0.25)}, "+"),
+        el("button", {type: "button", "aria-label": "Show a longer time", click: zoom(4)}, "−"),
       ),
     );
   }
@@ -62,7 +70,9 @@ export class TimeLine {
     const length = to - from;
     if (k < from || k > to) this.place(k - length / 2, length);
     this.frame.setAttribute("aria-valuenow", k);
-    this.frame.setAttribute("aria-valuetext", `step ${this.recording.first + k}, ${warpText(this.recording, warp)}`);
+    this.frame.setAttribute(
+      "aria-valuetext", `step ${this.recording.first + k}, ${warpText(this.recording, warp)}`
+    );
     this.draw();
   }
 
@@ -74,7 +84,7 @@ export class TimeLine {
   }
 
   place(from, length) {
-    const { count } = this.recording;
+    const {count} = this.recording;
     const start = Math.max(0, Math.min(from, count - length));
     this.window = [start, Math.min(Math.max(1, count), start + length)];
     this.base = null;
@@ -115,29 +125,29 @@ export class TimeLine {
       this.paintWarp(drawing, colour, warp, i * row, row, width, marks);
     });
     this.paintHazards(drawing, colour, width, height);
-    return { canvas, width };
+    return {canvas, width};
   }
 
   label(warp) {
-    const { warps, blocks } = this.recording.header;
-    const { block, warp: number } = warps[warp];
+    const {warps, blocks} = this.recording.header;
+    const {block, warp: number} = warps[warp];
     return blocks.length > 1 ? `b${blocks[block].number} w${number}` : `warp ${number}`;
   }
 
   /** A set of the steps with conflicts, and one of those at barriers. */
   marks() {
     if (this.known) return this.known;
-    const { recording } = this;
-    const { event_kind } = recording.columns;
+    const {recording} = this;
+    const {event_kind} = recording.columns;
     const conflicts = new Set(recording.conflicts().map((one) => one.k));
     const barriers = new Set();
     event_kind.forEach((kind, i) => {
-      if (recording.header.event_kinds[kind] === "barrier_arrive") barriers.add(recording.eventSteps[i]);
+      if (kind === recording.kinds.barrier_arrive) barriers.add(recording.eventSteps[i]);
     });
-    return (this.known = { conflicts, barriers });
+    return (this.known = {conflicts, barriers});
   }
 
-  paintWarp(drawing, colour, warp, y, row, width, { conflicts, barriers }) {
+  paintWarp(drawing, colour, warp, y, row, width, {conflicts, barriers}) {
     const gap = row > 6 ? 2 : row > 3 ? 1 : 0;
     const [from, to] = this.window;
     const pixels = [new Set(), new Set(), new Set()];
@@ -151,7 +161,8 @@ export class TimeLine {
     pixels.forEach((found, kind) => {
       drawing.fillStyle = colour(names[kind]);
       const inset = kind || row < 7 ? 0 : row / 5;
-      for (const x of found) drawing.fillRect(x, y + gap / 2 + inset, Math.max(1.5, step - (step > 3 ? 1 : 0)), row - gap - 2 * inset);
+      const [w, h] = [Math.max(1.5, step - (step > 3 ? 1 : 0)), row - gap - 2 * inset];
+      for (const x of found) drawing.fillRect(x, y + gap / 2 + inset, w, h);
     });
   }
 
@@ -212,9 +223,16 @@ export class TimeLine {
 
   key(event) {
     const page = Math.max(1, Math.round((this.window[1] - this.window[0]) / 20));
-    const { count } = this.recording;
-    const to = { ArrowLeft: this.k - 1, ArrowRight: this.k + 1, PageUp: this.k - page, PageDown: this.k + page, Home: 0, End: count }[event.key];
-    const up = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const {count} = this.recording;
+    const to = {
+      ArrowLeft: this.k - 1,
+      ArrowRight: this.k + 1,
+      PageUp: this.k - page,
+      PageDown: this.k + page,
+      Home: 0,
+      End: count
+    }[event.key];
+    const up = {ArrowUp: -1, ArrowDown: 1}[event.key];
     if (to === undefined && !up) return;
     event.preventDefault();
     event.stopPropagation();

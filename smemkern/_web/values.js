@@ -16,7 +16,8 @@ function small(bits, fraction) {
 function real(number, digits) {
   if (Object.is(number, -0)) return "-0";
   if (Number.isInteger(number) && Math.abs(number) < 1e9) return `${number}`;
-  return Number.isFinite(number) ? `${Number(number.toPrecision(digits))}` : `${number}`.replace("Infinity", "inf");
+  return Number.isFinite(number) ? `${Number(number.toPrecision(digits))}`
+                                 : `${number}`.replace("Infinity", "inf");
 }
 
 const hex = (bits, digits) => `0x${bits.toString(16).padStart(digits, "0")}`;
@@ -59,7 +60,9 @@ function wide(type, low, high) {
   return bits < 1n << 32n ? `${bits}` : hex(bits, 1);
 }
 
-/** @param {ArrayLike<number>} words low word first @param {string} type PTX type without its point */
+/**
+ * @param {ArrayLike<number>} words low word first @param {string} type PTX type without its point
+ */
 export function format(words, type) {
   if (words.length === 1) return (WORD_TYPES[type] ?? untyped)(words[0]);
   if (words.length === 2) return wide(type, words[0], words[1]);
@@ -69,14 +72,17 @@ export function format(words, type) {
 /** The 32 values of a register's bits. */
 export function values(bits, type) {
   const per = bits.length / 32;
-  return Array.from({ length: 32 }, (_, lane) => format(bits.subarray(lane * per, lane * per + per), type));
+  return Array.from(
+    {length: 32}, (_, lane) => format(bits.subarray(lane * per, lane * per + per), type)
+  );
 }
 
 /** The values of the lanes in a few words: "all 7", "0, 1, 2 ... 31", "0.5, 0.25 ... ". */
 export function summary(texts, lanes) {
-  const shown = lanes.map((lane) => texts[lane]);
-  if (!shown.length) return "";
-  if (shown.every((text) => text === shown[0])) return shown.length > 1 ? `${shown[0]} in all` : shown[0];
+  const shown = lanes.map((lane) => texts[lane]).filter((text) => text !== "unset");
+  if (!shown.length) return "unset";
+  if (shown.every((text) => text === shown[0]))
+    return shown.length > 1 ? `${shown[0]} in all ${shown.length}` : shown[0];
   const numbers = shown.map(Number);
   const stride = numbers[1] - numbers[0];
   const isEven = numbers.every((n, i) => Number.isInteger(n) && n === numbers[0] + i * stride);
@@ -91,12 +97,23 @@ export function typeBytes(type) {
   return bits ? (Number(bits[1]) * (bits[2] ? 2 : 1)) / 8 : 4;
 }
 
-const OF_DTYPE = { float32: "f32", float64: "f64", float16: "f16", bfloat16: "bf16", int32: "s32", int64: "s64" };
+const OF_DTYPE = {
+  float32: "f32",
+  float64: "f64",
+  float16: "f16",
+  bfloat16: "bf16",
+  int32: "s32",
+  int64: "s64"
+};
 const OPAQUE = /^b(16|32|64)$/;
-const MIXED = /^(setp|set|selp|cvt|cvta|mma|wmma|wgmma|ld|st|atom|red|shfl|mul\.wide|mad\.wide)\b/; // operands of several types
+const MIXED =
+  /^(setp|set|selp|cvt|cvta|mma|wmma|wgmma|ld|st|atom|red|shfl|mul\.wide|mad\.wide)\b/;  // operands
+                                                                                         // of
+                                                                                         // several
+                                                                                         // types
 
 /** The opcode with all that follows its points: "fma.rn.f32" of "@%p1 fma.rn.f32 %f1, ...". */
-export function fullOpcode({ text }) {
+export function fullOpcode({text}) {
   return text.replace(/^@!?[%\w]+\s+/, "").split(/\s/, 1)[0].replace(/;$/, "");
 }
 
@@ -111,7 +128,7 @@ export function typeOf(opcode) {
  * and write a register decide: arithmetic tells the type, moves and stores do not.
  */
 export function registerTypes(recording) {
-  const { header } = recording;
+  const {header} = recording;
   const votes = header.registers.map(() => ({}));
   const vote = (register, type) => (votes[register][type] = (votes[register][type] ?? 0) + 1);
   for (const instruction of header.instructions) {
@@ -119,7 +136,7 @@ export function registerTypes(recording) {
     if (MIXED.test(opcode)) continue;
     const type = typeOf(opcode);
     if (!type || OPAQUE.test(type)) continue;
-    for (const register of [...instruction.reads, ...instruction.writes]) vote(register, type);
+    for (const register of[...instruction.reads, ...instruction.writes]) vote(register, type);
   }
   voteByMemory(recording, vote);
   return header.registers.map(({ type, size, as }, i) => {
@@ -133,7 +150,7 @@ export function registerTypes(recording) {
 
 /** What global loads and stores move has the type of their array. */
 function voteByMemory(recording, vote) {
-  const { header, columns } = recording;
+  const {header, columns} = recording;
   const known = new Set();
   for (let i = 0; i < columns.access_memory.length; i++) {
     const index = columns.step_instruction[recording.accessSteps[i]];
@@ -143,14 +160,15 @@ function voteByMemory(recording, vote) {
     const opcode = fullOpcode(instruction);
     const type = OF_DTYPE[arrayOf(recording, recording.access(i))?.dtype];
     if (!type || typeBytes(type) !== typeBytes(typeOf(opcode))) continue;
-    if (/^ld/.test(opcode)) for (const register of instruction.writes) vote(register, type);
+    if (/^ld/.test(opcode))
+      for (const register of instruction.writes) vote(register, type);
     if (/^st/.test(opcode)) vote(instruction.reads.at(-1), type);
   }
 }
 
 /** The argument array that an access to global memory is in, or null. */
-export function arrayOf({ header }, access) {
-  const { arrays = [], memories } = header;
+export function arrayOf({header}, access) {
+  const {arrays = [], memories} = header;
   if (access.memory !== null) return arrays[memories[access.memory].array] ?? null;
   const lane = Math.clz32(access.active & -access.active) ^ 31;
   const region = Math.floor((access.addresses[lane] ?? 0) / 2 ** 40);

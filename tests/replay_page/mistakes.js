@@ -1,4 +1,4 @@
-function ask({ recordings }) {
+function ask({recordings}) {
   return recordings.map((data) => {
     try {
       const recording = decode(bytesOf(data));

@@ -1,4 +1,4 @@
-function ask({ recordings }) {
+function ask({recordings}) {
   return recordings.map(({ data, steps }) => {
     const recording = decode(bytesOf(data));
     const { header } = recording;
