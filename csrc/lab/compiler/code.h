@@ -33,9 +33,10 @@ typedef struct code_register {
     const char *name; /* NULL: a temporary */
     uint32_t reads;
     uint32_t number; /* in the text; 0: not yet numbered */
-    /* of the pass over blocks */
-    uint32_t written_in, written_at; /* the block, and the instruction, from 1 */
-    bool lives_on;                   /* some block reads it before writing it */
+    /* of contraction: the block and the instruction that wrote it last, and the product that it
+     * holds since; blocks and products count from 1 */
+    uint32_t written_in, written_at, product;
+    bool lives_on; /* some block reads it before writing it */
 } code_register;
 
 typedef enum code_kind {
@@ -57,8 +58,9 @@ typedef struct code_insn {
     bool braces, guard_not; /* braces: around several results or values */
     int guard;              /* a predicate register; -1: none */
     uint32_t label;
-    uint32_t uses;  /* of a product */
-    bool unfusable; /* a product that something other than a sum uses */
+    /* of contraction: a product's block, the first equal product, and what uses these */
+    uint32_t block, leader, uses;
+    bool unfusable; /* something other than a sum of the same block uses it */
     const char *op;
     int64_t offset;
     lab_position at;
@@ -100,6 +102,7 @@ void code_plain(code *c, code_kind kind, const char *op, int to, code_operand a,
 
 /* Contracts products and sums, removes what nothing reads. */
 void code_finish(code *c);
+void code_contract(code *c); /* contract.c */
 
 /* Text that grows; `failed` stays if memory is out. */
 typedef struct code_text {

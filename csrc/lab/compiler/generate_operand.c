@@ -157,6 +157,10 @@ code_operand generate_binary(generator *g, uint32_t op, const lab_type *type, co
     const char *name = operation(op, is_float, &bits);
     const char *suffix = bits ? (type->size == 8 ? "b64" : "b32") : generate_suffix(type);
     const int to = target >= 0 ? target : generate_register(g, type);
+    if (is_float && op == '*') { /* x *= y: contraction needs the old x */
+        if (a.kind == CODE_REGISTER && a.integer == to) a = generate_copy(g, type, a);
+        if (b.kind == CODE_REGISTER && b.integer == to) b = generate_copy(g, type, b);
+    }
     const code_kind kind = is_float && op == '*'   ? CODE_MULTIPLY
                            : is_float && op == '+' ? CODE_ADD
                                                    : CODE_PLAIN;

@@ -32,7 +32,10 @@ static void fill_array(generator *g, const lab_statement *s) {
     address a = generate_address(g, &object);
     for (uint32_t k = 0; k < count && generate_step(g, s->at); k++) {
         value v = {.part = {code_int(0), code_int(0), code_int(0), code_int(0)}};
-        if (k < s->n_values)
+        if (k < s->n_values && element->kind == LAB_POINTER)
+            v.part[0] = generate_in_space(g, generate_scalar(g, s->values[k]),
+                                          generate_pointer_space(s->values[k]), LAB_GENERIC);
+        else if (k < s->n_values)
             v = generate_value(g, s->values[k], NULL);
         else if (lab_is_float(element_of(element)) || element->kind == LAB_VECTOR)
             for (uint32_t n = 0; n < 4; n++)
