@@ -588,8 +588,8 @@ def explain_request(request: tuple[Any, ...], array: tuple[Any, ...] | None, /) 
     """
 
 def explain_layout(requests: Sequence[tuple[Any, ...]], array: tuple[Any, ...], /) -> str | None:
-    """Words for the layout of the array that suits these requests best, and its price. None: nothing
-    is known of its elements. Arguments as explain_request's.
+    """Words for the layout of the array that suits these requests best, and its price. None:
+    nothing is known of its elements. Arguments as explain_request's.
     """
 
 def explain_hazard(

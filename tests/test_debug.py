@@ -276,8 +276,19 @@ extern "C" __global__ void calls(int *y) {
         driver("step")
     assert {2, 6} <= lines
     assert [one.split()[1] for one in depths[2]] == ["twice", "calls"]
-    assert depths[6][0].endswith(":6") and "inlined" in depths[6][0]
+    assert depths[6][0].startswith("#0  thrice () at ") and depths[6][0].endswith(":6")
     assert re.search(r"calls \(\) at .*:13", depths[6][1])
+    for name, line in (("twice", 1), ("thrice", 5), ("calls", 9)):
+        driver("start")
+        driver("delete")
+        driver(f"break {name}")
+        driver("continue")
+        assert session.machine.place(session.step).line in (line, line + 1, line + 2)
+        assert driver("bt").split()[1] == name
+        assert ("ended" in driver("continue")) or name == "calls"
+    with pytest.raises(Wrong, match="no function four"):
+        driver("break four")
+    driver("delete")
     driver("start")
     driver("advance 2")
     driver("finish")
@@ -570,10 +581,13 @@ def test_at_a_terminal(sum_call, tmp_path, with_toolkit):
     child.send("nonsense\r")
     child.expect("Undefined command")
     child.sendintr()
-    child.send("echo still here\r")
-    child.expect("still here")
-    child.sendeof()
-    child.expect(pexpect.EOF)
+    child.send("print 40 + 2\r")
+    child.expect(r"\$1 = 42")
+    child.expect(r"\(smemkern\)")
+    for _ in range(20):  # an early end of input is lost while the line editor starts
+        child.sendeof()
+        if child.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=1.5) == 0:
+            break
     child.close()
     assert child.exitstatus == 0
 

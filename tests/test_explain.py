@@ -264,6 +264,26 @@ def test_the_example_of_two_lanes():
     )
 
 
+def test_requests_explain_themselves():
+    request = banks.explain([0, 128, 4, 132])
+    assert request.explanation == (
+        "4 lanes read 4 bytes each: 2 wavefronts where 1 would be ideal. Lanes 0 and 1 read words "
+        "0 and 32, both in bank 0. 1 other bank is as busy."
+    )
+
+
+def test_the_worst_requests_of_a_trace_explain_themselves():
+    import smemkern
+
+    a = np.ones((32, 32), np.float32)
+    for variant in ("tiled", "pipelined", "swizzle", "mma"):
+        if variant in {row.name for row in smemkern.variants("gemm")}:
+            for row in smemkern.trace("gemm", a, a, variant=variant).shared:
+                assert f": {row.worst} wavefront" in row.worst_request.explanation
+    for row in smemkern.trace("transpose", a, variant="tma").shared:
+        assert f": {row.worst} wavefront" in row.worst_request.explanation
+
+
 def test_one_lane_and_costs_beyond_the_banks():
     one = np.zeros(32, int)
     assert words_of("store", one + 4, 1 << 5, 4) == (

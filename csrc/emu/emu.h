@@ -3,7 +3,8 @@
  *     base/      memory, host SIMD helpers, polling; independent of PTX
  *     ptx/       PTX front end: parser, opcodes, control flow, register allocation
  *     observe/   the observer interface (hooks of a run)
- *     cost/      cost of requests (bank conflicts, sectors, atomics, ptxas vectorization); counts
+ *     cost/      cost of requests (bank conflicts, sectors, atomics, ptxas vectorization); counts;
+ *                words for conflicts and hazards; layouts without conflicts
  *     machine/   runs decoded PTX: warps, blocks, launches, memory spaces
  *     isa/       the instructions
  *     hazards/   races, missing fences, barriers that not all threads reach

@@ -203,9 +203,8 @@ static const char explain_request_doc[] =
 static const char explain_layout_doc[] =
     "explain_layout(requests, array, /)\n"
     "--\n\n"
-    "Words for the layout of the array that suits these requests best, and its price. None: "
-    "nothing\n"
-    "is known of its elements. Arguments as explain_request's.\n";
+    "Words for the layout of the array that suits these requests best, and its price. None:\n"
+    "nothing is known of its elements. Arguments as explain_request's.\n";
 
 static const char explain_hazard_doc[] =
     "explain_hazard(kind, party, other, space, count, message, where, /)\n"

@@ -121,6 +121,16 @@ class Request:
                         turns[lane, word - int(self.addresses[lane]) // BANK_BYTES] = turn
         return turns
 
+    @property
+    def explanation(self) -> str:
+        """What the request costs and why, in words; empty for global memory."""
+        if not self.shared:
+            return ""
+        mask = sum(1 << lane for lane in self.lanes)
+        addresses = tuple(np.where(self.active, self.addresses, 0).tolist())
+        request = self.op, addresses, mask, self.width, self.cost, min(self.ideal, self.cost)
+        return _core.explain_request(request, None)
+
     def _nodes(self) -> list[Node]:
         nodes: list[Node] = [
             Heading(self._head()),

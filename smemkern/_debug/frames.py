@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._compiler.demangle import demangled
+from .functions import name_at
 from .machine import Machine, Place
 
 
@@ -47,7 +48,10 @@ def frames(machine: Machine, step: int) -> list[Frame]:
         place, instruction = machine.place(int(steps[at])), machine.instruction(int(steps[at]))
         name = machine.header["functions"][instruction["function"]]["name"]
         places = [Place(place.file, place.line), *(Place(*call) for call in place.callers)]
-        found += [Frame("inlined code", one) for one in places[:-1]]
+        found += [
+            Frame(name_at(machine, one.file, one.line) or "inlined code", one)
+            for one in places[:-1]
+        ]
         found.append(Frame(demangled(name).plain, places[-1]))
         depth = depths[at]
         at -= 1

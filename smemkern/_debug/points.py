@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .expressions import Cell, Scope, Wrong
+from .functions import entries, functions
 from .machine import READS, WRITES, Machine
 
 Steps = NDArray[np.int64]
@@ -107,7 +108,9 @@ def _at_function(machine: Machine, name: str) -> tuple[str, Any]:
     for index, function in enumerate(machine.header["functions"]):
         if name in (function["name"], demangled(function["name"]).plain):
             return name, lambda one, index=index: _entries(one, index)
-    raise Wrong(f"function {name} is not in the recording, or is inlined: give a line")
+    if any(name == one.name for one in functions(machine)):  # inlined
+        return name, lambda one: entries(one, name)
+    raise Wrong(f"there is no function {name}: give its name, a line, or FILE:LINE")
 
 
 def _entries(machine: Machine, function: int) -> Steps:

@@ -72,7 +72,7 @@ def where(session: Session, with_instruction: bool) -> list[str]:
     if at is None:
         return [f"{warp_named(machine, session.warp)} has ended (step {session.step})"]
     place = machine.place(at)
-    function = frames(machine, at)[-1].function
+    function = frames(machine, at)[0].function
     lanes = lanes_named(machine.active(at))
     step = f"step {at} of {machine.header['total']}"
     lines = wrapped(

@@ -291,6 +291,11 @@ def find(name: str) -> Command:
     return next(one for one in COMMANDS if one.names[0] == key)
 
 
+def _printable(text: str) -> str:
+    """Sources and names are not trusted: no control characters reach the terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else "?" for c in text)
+
+
 _WITHOUT_RUN = ("info", "explain", "help", "echo", "quit")
 
 
@@ -317,7 +322,7 @@ class Interpreter:
         if not self.session.machine.header["warps"] and command.names[0] not in _WITHOUT_RUN:
             raise Wrong("nothing has run: the launch was refused; info hazards says why")
         self.last = line if command.repeats else ""
-        return command.run(self.session, found[2])
+        return [_printable(one) for one in command.run(self.session, found[2])]
 
     def completions(self, text: str) -> list[str]:
         """What could stand for the last word of a line."""

@@ -56,7 +56,8 @@ class Debugger:
         try:
             output = self.interpreter.run(command)
         except Wrong as wrong:
-            output, failed = wrapped(f"{str(wrong)[:1].upper()}{str(wrong)[1:]}."), True
+            message = repr(str(wrong))[1:-1] if not str(wrong).isprintable() else str(wrong)
+            output, failed = wrapped(f"{message[:1].upper()}{message[1:]}."), True
         except Quit:
             self.has_quit = True
             return False

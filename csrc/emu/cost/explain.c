@@ -156,7 +156,7 @@ static void add_groups(words *w, const explain_request *r, const groups *g) {
     words_add(w, ":");
     for (uint32_t k = 0; k < g->n; k++)
         words_add(w, "%s%u", k ? " + " : " ", g->wavefronts[k]);
-    words_add(w, " wavefronts.");
+    words_add(w, g->total == r->wavefronts ? " wavefronts." : " turns.");
 }
 
 /* ---- elements ---- */
@@ -261,18 +261,14 @@ static void add_busiest(words *w, const explain_request *r, const wording *how,
 static void add_machine(words *w, const explain_request *r, const groups *g) {
     const uint32_t turns = g->total;
     if (r->wavefronts == turns) return;
-    if (r->operation == EMU_ATOMIC && r->wavefronts > turns)
+    if (r->operation == EMU_ATOMIC)
         words_add(w,
-                  " In machine code this atomic is more than one access: %u turn%s cost %u "
+                  " In machine code this atomic is more than one access: %u turn%s cost%s %u "
                   "wavefronts.",
-                  turns, words_s(turns), r->wavefronts);
-    else if (r->operation == EMU_ATOMIC)
-        words_add(w, " The machine code first combines lanes that have the same word.");
-    else if (r->wavefronts > turns)
-        words_add(w, " The writes alone would take %u; the order of the source costs the rest.",
-                  turns);
+                  turns, words_s(turns), turns == 1 ? "s" : "", r->wavefronts);
     else
-        words_add(w, " cp.async.cg moves sectors of 32 bytes, several of a line at once.");
+        words_add(w, " The writes alone would take %u; a cp.async also depends on its source.",
+                  turns);
 }
 
 size_t explain_conflict(const explain_request *r, char *out, size_t size) {
@@ -286,6 +282,10 @@ size_t explain_conflict(const explain_request *r, char *out, size_t size) {
         return w.length;
     }
     const groups g = look_at_groups(r, &how);
+    if (r->operation == EMU_ATOMIC && r->wavefronts < g.total) {
+        words_add(&w, " The machine code first combines lanes that have the same word.");
+        return w.length;
+    }
     add_groups(&w, r, &g);
     if (g.worst.n_lanes > 1)
         add_busiest(&w, r, &how, &g.worst);
