@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._adapters import calls
+from .._compiler.debug_info import variables
 from .._compiler.demangle import demangled
 from .._compiler.shared_arrays import declared
 from .._trace import hazards
@@ -155,6 +156,50 @@ def _describe_hazards(header: dict[str, Any], call: Again, raw: Sequence[tuple[A
         described["cure"] = row.cure
 
 
+def _describe_locals(header: dict[str, Any], ptx: str | None) -> None:
+    """The source's variables, with the numbers of the registers that have them."""
+    header["locals"] = []
+    functions = {of["name"]: number for number, of in enumerate(header["functions"])}
+    for variable in variables(ptx or ""):
+        number = functions.get(variable.function)
+        if number is None:
+            continue
+        described = variable._asdict() | {"function": number}
+        registers = _register_numbers(header, number)
+        loaded = _loaded_parameters(header, number) if variable.parameter else {}
+        described["places"] = [
+            {
+                "from": place.begin,
+                "to": place.end,
+                "register": registers.get(place.register or "", loaded.get(place.symbol or "")),
+                "symbol": place.symbol,
+                "offset": place.offset,
+            }
+            for place in variable.places
+        ]
+        header["locals"].append(described)
+
+
+def _register_numbers(header: dict[str, Any], function: int) -> dict[str, int]:
+    of = header["functions"][function]
+    first = of["first_register"]
+    return {
+        header["registers"][number]["name"]: number
+        for number in range(first, first + of["registers"])
+    }
+
+
+def _loaded_parameters(header: dict[str, Any], function: int) -> dict[str, int]:
+    """The register into which a parameter is loaded, by the parameter's name in the PTX."""
+    of = header["functions"][function]
+    found: dict[str, int] = {}
+    for number in range(of["first_instruction"], of["first_instruction"] + of["instructions"]):
+        one = header["instructions"][number]
+        if one["opcode"] == "ld" and len(one["writes"]) == 1 and "[" in one["text"]:
+            found.setdefault(one["text"].partition("[")[2].rstrip("] "), one["writes"][0])
+    return found
+
+
 def _complete(data: bytes, call: Again, raw: tuple[Any, ...], places: Any) -> bytes:
     header, sections = split(data)
     kernel = header["kernel"] or call.launch.kernel
@@ -169,6 +214,7 @@ def _complete(data: bytes, call: Again, raw: tuple[Any, ...], places: Any) -> by
     for variable in header["shared"]:
         name = variable["name"]
         variable["label"] = demangled(name).plain if name.startswith("_Z") else name
+    _describe_locals(header, header["ptx"])
     _describe_arrays(header, call, places)
     _describe_hazards(header, call, raw[3])
     return joined(header, sections)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -529,6 +530,61 @@ class Replay:
             if value is not None:
                 found[self.header["registers"][number]["name"]] = value
         return found
+
+    @property
+    def locals(self) -> dict[str, NDArray[Any]]:
+        """The variables of the source that the warp's next instruction has, by name.
+
+        Kernels that were compiled with debug information (nvcc -G) have them. Scalars have the
+        shape (32,), arrays (32, *shape); an array in shared memory has its own shape, and a struct
+        is its bytes. A variable that is not yet written is missing.
+        """
+        at = self.instruction
+        found: dict[str, NDArray[Any]] = {}
+        for of in self.header["locals"] if at else []:
+            assert at is not None
+            for place in of["places"]:
+                here = place["from"] < at["ptx_line"] < place["to"]
+                value = (
+                    self._local(of, place) if here and of["function"] == at["function"] else None
+                )
+                if value is not None:
+                    found[of["name"]] = value
+        return found
+
+    def _local(self, of: dict[str, Any], place: dict[str, Any]) -> NDArray[Any] | None:
+        """The value of a variable at a place; None: not known."""
+        dtype = np.dtype(of["dtype"] or "u1")
+        if place["register"] is not None:
+            value = self._recording.register(place["register"], self.warp, self._step)
+            if value is None or value.dtype == bool or value.ndim > 1:
+                return value
+            return value.view(dtype) if value.itemsize == dtype.itemsize else value.astype(dtype)
+        for shared in self.header["shared"]:
+            if shared["name"] == place["symbol"]:
+                shape = tuple(of["shape"]) or (1,)
+                fits = 0 < math.prod(shape) * dtype.itemsize <= shared["bytes"]
+                return self.shared(name=shared["name"], dtype=dtype, shape=shape) if fits else None
+        return self._in_local_memory(of, place, dtype)
+
+    def _in_local_memory(
+        self, of: dict[str, Any], place: dict[str, Any], dtype: np.dtype[Any]
+    ) -> NDArray[Any] | None:
+        """A variable in the stack frame, which register %SPL points to."""
+        memories = self.header["memories"]
+        number = next((k for k, m in enumerate(memories) if m.get("warp") == self.warp), None)
+        names = {self.header["registers"][k]["name"]: k for k in self._own_registers()}
+        frame = self.register(names["%SPL"]) if "%SPL" in names else None
+        if number is None or frame is None or "depot" not in (place["symbol"] or ""):
+            return None
+        begin = int(frame[0]) % (1 << 40) + place["offset"]
+        lanes = self.memory(number).reshape(-1, LANES).T
+        data = np.ascontiguousarray(lanes).view(np.uint8)[:, begin : begin + of["size"]]
+        if data.shape[1] < of["size"] or of["size"] % dtype.itemsize:
+            return None
+        bytes_of_struct = () if of["dtype"] else (-1,)
+        values = np.ascontiguousarray(data).view(dtype)
+        return values.reshape(LANES, *of["shape"], *bytes_of_struct)
 
     def vector(self, kind: int, at: int, size: int) -> NDArray[Any]:
         """A vector of section `words`: docs/replay.md."""
