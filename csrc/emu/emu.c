@@ -4,6 +4,8 @@
  * as on a GPU. */
 #include "emu.h"
 
+#include "base/size.h"
+
 #include "isa/isa.h"
 
 #include <stdio.h>
@@ -269,7 +271,7 @@ out:
  * empty heap, and leaves both as they were. */
 static smk_code run_recorded(const smk_job *job, emu_module *m, const program *const *programs,
                              region *regions, smk_status *status) {
-    const size_t bytes = m->ptx->global_bytes;
+    const size_t bytes = size_from(m->ptx->global_bytes);
     heap *const kept_heap = m->heap;
     unsigned char *kept = malloc(bytes + 1);
     if (kept_heap) m->heap = heap_new();
