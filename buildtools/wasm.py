@@ -22,7 +22,15 @@ OBJECTS = ROOT / "build" / "wasm"
 FOLDERS = ("core", "emu", "lab")
 HEADERS = ("lab/api.h",)  # their functions are the module's exports
 
-COMPILE = ["-std=gnu17", "-O3", "-msimd128", "-ffp-contract=off", "-fvisibility=hidden", "-Icsrc"]
+COMPILE = [
+    "-std=gnu17",
+    "-O3",
+    "-msimd128",
+    "-mno-bulk-memory",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-Icsrc",
+]
 COMPILE += ["-DCPU_VARIANTS=0", "-Wall", "-Wextra", "-Werror"]
 # 64-bit sizes must not become 32-bit ones unseen. clang also warns where gcc does not.
 COMPILE += ["-Wshorten-64-to-32", "-Wno-bitwise-instead-of-logical"]

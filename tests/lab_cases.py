@@ -190,7 +190,7 @@ def recorded(name: str) -> Iterator[Recording]:
 
 def variant_case(row: Any, dtype: str, sizes: dict[str, int], rng: Any) -> dict[str, Any]:
     """A variant of the table with its default parameters."""
-    arrays = _operands(row.op, dtype, sizes, rng)
+    arrays = operands(row.op, dtype, sizes, rng)
     options = {"variant": row.name, "device": "emu"}
     result, _, raw, *_ = _core.observe(row.op, arrays, options, **OBSERVED)
     plan = {"op": row.op, "variant": row.name, "dtype": dtype, "params": {}, "sizes": sizes}
@@ -207,7 +207,7 @@ def variant_case(row: Any, dtype: str, sizes: dict[str, int], rng: Any) -> dict[
     return {"name": f"{row.op} {row.name} {dtype} {shown}", "steps": [step]}
 
 
-def _operands(op: str, dtype: str, sizes: dict[str, int], rng: Any) -> tuple[np.ndarray, ...]:
+def operands(op: str, dtype: str, sizes: dict[str, int], rng: Any) -> tuple[np.ndarray, ...]:
     if op == "transpose":
         words = rng.integers(0, 256, sizes["rows"] * sizes["cols"] * 16, dtype="u1")
         kind = np.dtype({"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "b128": "c16"}[dtype])

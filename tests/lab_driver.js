@@ -96,3 +96,16 @@ function runCases(Emulator, module, cases) {
   }
   return { differences, seconds: (performance.now() - begin) / 1000, count: cases.length };
 }
+
+/** The shortest time of some traced runs of each case's first step, in milliseconds. */
+function rateCases(Emulator, module, cases) {
+  return cases.map(({ steps: [step] }) => {
+    const emulator = new Emulator(module);
+    emulator.load(step.ptx);
+    prepare(emulator, step);
+    let best = Infinity;
+    const end = performance.now() + 1500; // V8 compiles hot functions again within the first runs
+    while (performance.now() < end) best = Math.min(best, emulator.run({ trace: true }).milliseconds);
+    return best;
+  });
+}

@@ -22,7 +22,7 @@ import pytest
 import smemkern
 import smemkern.mistakes
 from corpus import CASES
-from lab_cases import NotPlain, recorded, variant_case
+from lab_cases import NotPlain, operands, recorded, variant_case
 from test_explorer import browser
 
 HERE = Path(__file__).resolve().parent
@@ -37,6 +37,12 @@ PROGRAMS, ROWS, MATRICES = 40, 60, 60
 NOT_PLAIN = {"tma_tile_copy"}
 
 
+@pytest.fixture(autouse=True)
+def one_host_thread(monkeypatch):
+    """As the module has: kernels whose blocks race are repeated in the same order."""
+    monkeypatch.setenv("SMEMKERN_EMU_THREADS", "1")
+
+
 @pytest.fixture(scope="session")
 def module(tmp_path_factory):
     out = tmp_path_factory.mktemp("lab")
@@ -49,8 +55,8 @@ def classic(file):
     return re.sub(r"^export ", "", file.read_text(), flags=re.MULTILINE)
 
 
-def repeat(module, cases, folder):
-    """Runs the cases in a browser: {names: what differs}."""
+def visit(module, cases, folder, function="runCases"):
+    """What a function of lab_driver.js says of the cases, in a browser's page."""
     page = folder / "page.html"
     data = json.dumps(cases).replace("<", "\\u003c")
     wasm = base64.b64encode(module.read_bytes()).decode()
@@ -58,7 +64,7 @@ def repeat(module, cases, folder):
         f"<!doctype html><body><pre></pre><script>{classic(ROOT / 'docs/lab/emulator.js')}</script>"
         f"<script>{(HERE / 'lab_driver.js').read_text()}</script>"
         f'<script id="cases" type="application/json">{data}</script><script>'
-        f'const told = runCases(Emulator, new WebAssembly.Module(fromBase64("{wasm}")),'
+        f'const told = {function}(Emulator, new WebAssembly.Module(fromBase64("{wasm}")),'
         ' JSON.parse(document.getElementById("cases").textContent));'
         'document.getElementById("cases").remove();'
         'document.querySelector("pre").textContent = JSON.stringify(told);'
@@ -73,7 +79,12 @@ def repeat(module, cases, folder):
     )
     found = re.search(r"<pre>(.+?)</pre>", run.stdout, re.DOTALL)
     assert found, run.stdout[-2000:] + run.stderr[-2000:]
-    told = json.loads(html.unescape(found[1]))
+    return json.loads(html.unescape(found[1]))
+
+
+def repeat(module, cases, folder):
+    """{names: what differs}"""
+    told = visit(module, cases, folder)
     assert told["count"] == len(cases)
     return told["differences"]
 
@@ -168,6 +179,43 @@ def test_same_as_native(cases, module, tmp_path, request):
     assert made
     differences = repeat(module, made, tmp_path)
     assert not differences, f"seed {SEED}: {differences}"
+
+
+RATED = [
+    ("gemm", "naive", "float32", {"m": 128, "n": 128, "k": 128}),
+    ("gemm", "tiled", "float32", {"m": 128, "n": 128, "k": 128}),
+    ("gemm", "register_tiled", "float32", {"m": 128, "n": 128, "k": 128}),
+    ("gemm", "mma_fp16", "float16", {"m": 128, "n": 128, "k": 128}),
+    ("transpose", "tiled", "b32", {"rows": 512, "cols": 512}),
+]
+TRIES, RATE = 3, 0.25
+
+
+def native_milliseconds(case):
+    """The shortest of some traced runs."""
+    plan = case["steps"][0]["plan"]
+    arrays = operands(plan["op"], plan["dtype"], plan["sizes"], np.random.default_rng(0))
+    options = {"variant": plan["variant"], "device": "emu"}
+    best, end = np.inf, time.perf_counter() + 0.3
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        smemkern._core.observe(plan["op"], arrays, options, trace=True)
+        best = min(best, time.perf_counter() - begin)
+    return 1e3 * best
+
+
+def test_a_quarter_of_the_native_rate(module, tmp_path):
+    """Of one host thread, in traced runs. Both sides take turns: the machine has other work."""
+    rng = np.random.default_rng(SEED)
+    table = {(row.op, row.name): row for row in smemkern.variants()}
+    cases = [variant_case(table[op, name], *rest, rng) for op, name, *rest in RATED]
+    native, there = np.full(len(cases), np.inf), np.full(len(cases), np.inf)
+    for _ in range(TRIES):
+        native = np.minimum(native, [native_milliseconds(case) for case in cases])
+        there = np.minimum(there, visit(module, cases, tmp_path, "rateCases"))
+        if np.all(native / there >= RATE):
+            break
+    assert np.all(native / there >= RATE), f"{native} ms here, {there} ms there"
 
 
 def test_a_difference_is_found(module, tmp_path):

@@ -85,9 +85,10 @@ static void hazard_place(const smk_hazard *h, const char *space, char *out, size
     if (h->buffer >= 0 && h->buffer < session.n_buffers) {
         const buffer_name *b = &session.names[h->buffer];
         const uint64_t at = (uint64_t)h->offset / b->element;
-        if (h->offset < 0 || (uint64_t)h->offset >= session.buffers[h->buffer].bytes)
-            snprintf(out, size, "%s, byte %" PRId64 " of %zu", b->name, h->offset,
-                     session.buffers[h->buffer].bytes);
+        const size_t bytes = session.buffers[h->buffer].bytes;
+        if (h->offset < 0 || (uint64_t)h->offset >= bytes)
+            snprintf(out, size, "%s, byte %" PRId64 ", %s its %zu bytes", b->name, h->offset,
+                     h->offset < 0 ? "before" : "past", bytes);
         else if (b->columns)
             snprintf(out, size, "%s, element (%" PRIu64 ", %" PRIu64 ")", b->name, at / b->columns,
                      at % b->columns);
@@ -112,7 +113,10 @@ static void words_json(text *t, const smk_hazard *h, const char *space) {
     char place[256] = "", words[EXPLAIN_SIZE];
     hazard_place(h, space, place, sizeof place);
     put_member_string(t, "place", place);
-    explain_hazard(h, place, words, sizeof words);
+    const size_t n = explain_hazard(h, place, words, sizeof words);
+    const bool shuffle = h->kind == SMK_HAZARD_SHUFFLE || h->kind == SMK_HAZARD_SHUFFLE_OUTSIDE;
+    if (h->message && !shuffle && h->buffer >= 0 && n < sizeof words)
+        snprintf(words + n, sizeof words - n, "; that is %s", place);
     put_member_string(t, "words", words);
     put_member_string(t, "cure", explain_cure(h, words, sizeof words) ? words : NULL);
 }

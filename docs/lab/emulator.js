@@ -24,7 +24,7 @@ export class LabError extends Error {
 const ACCESS = { work: 0, in: 1, out: 2, inout: 3 };
 const PATTERNS = { constant: 0, index: 1, random: 2 };
 const RUN_FLAGS = { trace: 1, hazards: 2, equalWrites: 4, byInstruction: 8 };
-const BANK_KINDS = { load: 0, store: 1, atomic: 2, ldmatrix: 3 };
+const BANK_KINDS = { load: 0, store: 1, atomic: 2, ldmatrix: 3, stmatrix: 3 };
 const BANK_NUMBERS = 37;
 const LANES = 32;
 const WASI_OK = 0;
@@ -82,10 +82,16 @@ export class Emulator {
 
   /** What the C library asks of its host: a clock, random numbers; no files, no environment. */
   #imports() {
-    const view = () => new DataView(this.exports.memory.buffer);
+    let words = new Uint32Array(0); // of the memory; a new array where that has grown
+    const put = (at, value) => {
+      if (words.length === 0) words = new Uint32Array(this.exports.memory.buffer);
+      words[at / 4] = value;
+    };
     const wasi = {
       clock_time_get: (_id, _precision, at) => {
-        view().setBigUint64(at, BigInt(Math.round(performance.now() * 1e6)), true);
+        const nanoseconds = Math.round(performance.now() * 1e6);
+        put(at, nanoseconds % 2 ** 32);
+        put(at + 4, Math.floor(nanoseconds / 2 ** 32));
         return WASI_OK;
       },
       random_get: (at, size) => {
@@ -93,8 +99,8 @@ export class Emulator {
         return WASI_OK;
       },
       environ_sizes_get: (count, size) => {
-        view().setUint32(count, 0, true);
-        view().setUint32(size, 0, true);
+        put(count, 0);
+        put(size, 0);
         return WASI_OK;
       },
       environ_get: () => WASI_OK,
@@ -340,7 +346,7 @@ export class Emulator {
   /**
    * What one request of a warp costs.
    * @param {{addresses: ArrayLike<number>, active?: number, width?: number,
-   *   kind?: "load"|"store"|"atomic"|"ldmatrix"}} request
+   *   kind?: "load"|"store"|"atomic"|"ldmatrix"|"stmatrix"}} request
    */
   banks({ addresses, active = 0xffffffff, width = 4, kind = "load" }) {
     const from = new Float64Array(LANES);

@@ -20,7 +20,8 @@ def cases(request, tmp_path_factory):
     program = tmp_path_factory.mktemp("guarded") / request.param
     flags = ["-std=gnu17", "-O1", "-w", "-pthread"]
     flags += ["-DEMU_CHECKED"] if request.param == "checked" else []
-    sources = [HERE / "guarded_cases.c", HERE.parents[1] / "csrc/emu/base/guarded.c"]
+    base = HERE.parents[1] / "csrc/emu/base"
+    sources = [HERE / "guarded_cases.c", base / "guarded.c", base / "pages.c"]
     subprocess.run([compiler, *flags, *sources, "-o", program], check=True)
     plain = {**os.environ, "LD_PRELOAD": ""}  # no sanitizer: these programs are to crash
 

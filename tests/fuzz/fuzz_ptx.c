@@ -1,5 +1,5 @@
-/* Any text as PTX: it is read, and each kernel that it has is run on the emulator, plain and watched for
- * counts and hazards.
+/* Any text as PTX: it is read, and each kernel that it has is run on the emulator, plain, watched for
+ * counts and hazards, and recorded.
  *
  * The text decides everything, so that an input is one file. How a kernel is launched follows from a
  * checksum of the text. A pointer is any parameter of 8 bytes; each gets a buffer of its own, between
@@ -81,7 +81,12 @@ static void run(const char *text, size_t size, const emu_signature *s, uint32_t 
         job.trace = &trace;
         job.hazards = SMK_FIND_HAZARDS | (seed >> 6 & 1 ? SMK_EQUAL_WRITES : 0);
     }
+    smk_recording recording = {.first = seed >> 9 & 1 ? seed >> 10 & 127 : 0,
+                               .steps = 1 + (seed >> 17 & 2047),
+                               .max_bytes = seed >> 8 & 1 ? 0 : 20000 + (seed >> 12)};
+    if (seed >> 7 & 1) job.recording = &recording;
     emu_run(&job, &status);
+    free(recording.bytes);
     for (size_t k = 0; k < given.n; k++)
         free(given.buffer[k].host);
     smk_trace_free(&trace);

@@ -332,3 +332,7 @@ extern "C" __global__ void k(int *x, float *f, long long *out, double *d) {
 
 //// negative indices
     int *m = x + 32; out[t] = m[t - 32] + m[-1] + m[(t & 31) - 32 + 1] + *(m - t % 32);
+
+//// static constants
+    static const int a = 3; static constexpr float b[2] = {1.5f, 2}; static __shared__ int c[64];
+    c[t] = a; out[t] = c[t] + a; d[t] = b[t % 2];

@@ -55,6 +55,8 @@ ERRORS = [
     (body("goto end;"), "2:5", "goto is not supported"),
     (body("foo_t a;"), "2:5", "'foo_t' is not declared"),
     (body("char c[3] = {1, 2, 3, 4};"), "2:10", "expected at most 3 values, found 4"),
+    (body("auto a = {};"), "2:10", "expected a value after 'auto'"),
+    (body("static int a = 1;"), "2:16", "static variables are not supported"),
     (body("constexpr int m = n;"), "2:19", "expected a constant"),
     ("template <int N> __global__ void k() {}", "1:1", "templates are not supported; use #define"),
     ("struct A { int a; };", "1:1", "own types are not supported"),

@@ -16,6 +16,13 @@
 #include <wasm_simd128.h>
 #endif
 
+/* gcc does not define __FP_FAST_FMAF where a pragma chooses the target. */
+#if defined(__FMA__) || defined(__FP_FAST_FMAF)
+#define HAS_FUSED_F32 1
+#else
+#define HAS_FUSED_F32 0
+#endif
+
 /* Whether x, a sum rounded to double, may round to another f32 than the exact sum. */
 static inline bool may_round_twice(double x) {
     uint64_t bits;
@@ -25,15 +32,18 @@ static inline bool may_round_twice(double x) {
 
 typedef float lane_float __attribute__((may_alias));
 
-/* out = a * b + c; NaNs are any NaN. False: some lane may be rounded twice. */
+enum { FUSED_NAN = 0x7fffffff };
+
+/* The bits of a * b + c; of a NaN FUSED_NAN. False: some lane may be rounded twice. */
 static inline bool lanes_multiply_add(const lane_float *a, const lane_float *b, const lane_float *c,
-                                      lane_float *out) {
+                                      uint32_t *out) {
     bool again = false;
 #if defined(__wasm_simd128__)
     /* Compilers do not vectorise conversions from f64x2 to f32x4. */
     const v128_t cut = wasm_i64x2_const_splat(0x1fffffff),
                  half = wasm_i64x2_const_splat(0x10000000);
     const v128_t min_normal = wasm_f32x4_const_splat(0x1p-126f);
+    const v128_t nan = wasm_i32x4_const_splat(FUSED_NAN);
     v128_t halfway = wasm_i64x2_const_splat(0), tiny = halfway;
     for (int l = 0; l < LANES; l += 4) {
         const v128_t x = wasm_v128_load(a + l), y = wasm_v128_load(b + l),
@@ -52,7 +62,7 @@ static inline bool lanes_multiply_add(const lane_float *a, const lane_float *b, 
 #undef UPPER
         halfway = wasm_v128_or(halfway, wasm_v128_or(low_half, high_half));
         tiny = wasm_v128_or(tiny, wasm_f32x4_le(wasm_f32x4_abs(sums), min_normal));
-        wasm_v128_store(out + l, sums);
+        wasm_v128_store(out + l, wasm_v128_bitselect(nan, sums, wasm_f32x4_ne(sums, sums)));
     }
     again = wasm_v128_any_true(halfway);
     for (int l = 0; wasm_v128_any_true(tiny) && l < LANES; l++) /* most are zeros */
@@ -60,8 +70,10 @@ static inline bool lanes_multiply_add(const lane_float *a, const lane_float *b, 
 #else
     for (int l = 0; l < LANES; l++) {
         const double sum = (double)a[l] * b[l] + c[l];
+        const float rounded = (float)sum;
         again |= may_round_twice(sum);
-        out[l] = (float)sum;
+        memcpy(&out[l], &rounded, sizeof rounded);
+        if (rounded != rounded) out[l] = FUSED_NAN;
     }
 #endif
     return !again;

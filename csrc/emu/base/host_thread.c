@@ -18,10 +18,12 @@ void host_thread_join(pthread_t id) {
 
 #else
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 unsigned host_thread_limit(void) {
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *given = getenv("SMEMKERN_EMU_THREADS");
+    const long n = given && atoi(given) > 0 ? atoi(given) : sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : (unsigned)n;
 }
 

@@ -5,7 +5,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* How many threads the host runs at the same time, at least 1. */
+/* How many threads run blocks unless the caller says: what $SMEMKERN_EMU_THREADS says, else as many
+ * as the host runs at the same time. At least 1. */
 unsigned host_thread_limit(void);
 
 /* Starts a thread that handles none of the process's signals. False: there is none, as always in

@@ -73,8 +73,8 @@ static inline bool lanes_evenly_u32(const uint32_t *a, uint32_t step) {
              _mm512_cmpneq_epi32_mask(_mm512_loadu_si512(a + 16), high));
 #else
     uint32_t mismatch = 0;
-    for (uint32_t l = 0; l < LANES; l++)
-        mismatch |= a[l] ^ (a[0] + l * step);
+    for (uint32_t l = 1; l < LANES; l++)
+        mismatch |= (a[l] - a[l - 1]) ^ step;
     return !mismatch;
 #endif
 }
@@ -93,8 +93,8 @@ static inline bool lanes_evenly_u64(const uint64_t *a, uint64_t step) {
     return !mismatch;
 #else
     uint64_t mismatch = 0;
-    for (uint64_t l = 0; l < LANES; l++)
-        mismatch |= a[l] ^ (a[0] + l * step);
+    for (uint32_t l = 1; l < LANES; l++)
+        mismatch |= (a[l] - a[l - 1]) ^ step;
     return !mismatch;
 #endif
 }

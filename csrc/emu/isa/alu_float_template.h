@@ -6,7 +6,6 @@
  * in the other roundings f32 is rounded from f64 (alu_format.h), and f64 computed with integers
  * (alu_directed.h).
  */
-#include "../base/fused.h"
 #include "alu_directed.h"
 #include "alu_format.h"
 
@@ -175,17 +174,15 @@ FLOAT_TO_NEAREST(div)
 FLOAT_TO_NEAREST(rcp)
 FLOAT_TO_NEAREST(sqrt)
 
-#ifdef __FP_FAST_FMAF
+#if HAS_FUSED_F32
 FLOAT_TO_NEAREST(fma)
 #else
 static const insn *fma_rn_f32(warp *w, const insn *in) {
     const lane_f32 *pa = LANE_POINTER(f32, w, in->a), *pb = LANE_POINTER(f32, w, in->b);
     const lane_f32 *pc = LANE_POINTER(f32, w, in->c);
-    lane_f32 sums[LANES] __attribute__((aligned(64)));
     lanes_u32 results;
-    if (!lanes_multiply_add(pa, pb, pc, sums))
-        EACH_LANE sums[lane] = fused_f32(pa[lane], pb[lane], pc[lane]);
-    EACH_LANE results[lane] = canonical_f32(sums[lane]);
+    if (!lanes_multiply_add(pa, pb, pc, results))
+        EACH_LANE results[lane] = canonical_f32(fused_f32(pa[lane], pb[lane], pc[lane]));
     STORE_LANES(u32, w, in->d, results);
     return in + 1;
 }

@@ -9,6 +9,7 @@
 #ifndef EMU_ALU_FORMAT_H
 #define EMU_ALU_FORMAT_H
 
+#include "../base/fused.h"
 #include "alu_float.h"
 
 typedef struct float_format {
@@ -145,7 +146,7 @@ static inline double add_to_odd(double x, double y) {
 /* a * b + c, rounded once to f32. The product is exact in double. Where the host has no fused
  * multiply-add that is also much faster than the C library's. */
 static inline float fused_f32(float a, float b, float c) {
-#ifdef __FP_FAST_FMAF
+#if HAS_FUSED_F32
     return __builtin_fmaf(a, b, c);
 #else
     return (float)add_to_odd((double)a * b, c);

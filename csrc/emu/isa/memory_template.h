@@ -61,11 +61,29 @@ INLINE unsigned char *host_span(const warp *w, const insn *i, bool shared, uint6
     return r->host + offset;
 }
 
+/* Host pointer to the block's shared memory, and the active lanes' offsets in it (inactive lanes:
+ * 0), by 32-bit addresses. NULL: use memory_any.c. */
+INLINE unsigned char *host_shared_lanes(const warp *w, const insn *i, uint32_t bytes, bool write,
+                                        uint32_t *offset) {
+    const uint32_t base = (uint32_t)w->block->window - (uint32_t)i->imm;
+    const uint32_t *address = U32(w, i->a);
+    uint32_t highest = 0, bits = 0;
+    for (int l = 0; l < LANES; l++) {
+        const uint32_t o = (address[l] - base) & w->mask[l];
+        offset[l] = o;
+        highest = o > highest ? o : highest;
+        bits |= o;
+    }
+    if (bits & (bytes - 1)) return NULL;
+    return host_span(w, i, true, w->block->window, (uint64_t)highest + bytes, bytes, write);
+}
+
 /* Host pointer to the region that all active lanes access, and their offsets in it (inactive lanes:
  * 0). NULL: use memory_any.c. */
 INLINE unsigned char *host_lanes(const warp *w, const insn *i, bool shared, bool wide,
                                  uint32_t bytes, bool write, uint64_t *offset) {
-    uint64_t base = w->block->window, highest = 0, bits = 0;
+    uint64_t base = w->block->window, bits = 0;
+    int64_t highest = 0; /* signed: of that hosts have vector comparisons */
     if (!shared) {
         const int lane = first_lane(w->active);
         const uint64_t first = lane_address(w, i, lane);
@@ -77,11 +95,11 @@ INLINE unsigned char *host_lanes(const warp *w, const insn *i, bool shared, bool
                                       : (uint32_t)(U32(w, i->a)[l] + (uint32_t)i->imm);
         const uint64_t o = (address - base) & (uint64_t)(int64_t)(int32_t)w->mask[l];
         offset[l] = o;
-        highest = o > highest ? o : highest;
+        highest = (int64_t)o > highest ? (int64_t)o : highest;
         bits |= o;
     }
-    if (bits & (bytes - 1) || highest >= REGION_BASE(1)) return NULL;
-    return host_span(w, i, shared, base, highest + bytes, bytes, write);
+    if (bits & (bytes - 1) || bits >= REGION_BASE(1)) return NULL;
+    return host_span(w, i, shared, base, (uint64_t)highest + bytes, bytes, write);
 }
 
 /* The distance between neighbouring lanes if it is 0 or `bytes` for all of them; else ~0. */
@@ -98,6 +116,24 @@ INLINE uint64_t uniform_stride(const warp *w, const insn *i, bool wide, uint32_t
 INLINE uint64_t first_address(const warp *w, const insn *i, bool wide) {
     return wide ? U64(w, i->a)[0] + (uint64_t)i->imm
                 : (uint32_t)(U32(w, i->a)[0] + (uint32_t)i->imm);
+}
+
+/* The lanes' offsets, of 32 or 64 bits, in what host_shared_lanes or host_lanes returns. */
+typedef struct lane_offsets {
+    bool is_narrow;
+    lanes_u32 narrow;
+    lanes_u64 wide;
+} lane_offsets;
+
+INLINE unsigned char *reach_lanes(const warp *w, const insn *i, bool shared, bool wide,
+                                  uint32_t bytes, bool write, lane_offsets *out) {
+    out->is_narrow = shared && !wide;
+    return out->is_narrow ? host_shared_lanes(w, i, bytes, write, out->narrow)
+                          : host_lanes(w, i, shared, wide, bytes, write, out->wide);
+}
+
+INLINE size_t offset_of_lane(const lane_offsets *o, uint32_t lane) {
+    return o->is_narrow ? o->narrow[lane] : (size_t)o->wide[lane];
 }
 
 /* ---- load ---- */
@@ -126,8 +162,8 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
         }
         return i + 1;
     }
-    lanes_u64 offset;
-    const unsigned char *from = host_lanes(w, i, shared, wide, bytes, false, offset);
+    lane_offsets offset;
+    const unsigned char *from = reach_lanes(w, i, shared, wide, bytes, false, &offset);
     if (!from) return load_any(w, i);
     for (uint32_t k = 0; k < count; k++) {
         unsigned char *d = w->frame + (count == 1 ? i->d : i->list[k]);
@@ -135,12 +171,13 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
 #pragma GCC unroll 8
             for (uint32_t l = 0; l < LANES; l++)
                 store_element(d + l * slot, slot,
-                              load_element(from + offset[l] + k * width, width));
+                              load_element(from + offset_of_lane(&offset, l) + k * width, width));
             continue;
         }
         for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
             const uint32_t l = (uint32_t)first_lane(lanes);
-            store_element(d + l * slot, slot, load_element(from + offset[l] + k * width, width));
+            store_element(d + l * slot, slot,
+                          load_element(from + offset_of_lane(&offset, l) + k * width, width));
         }
     }
     return i + 1;
@@ -164,15 +201,16 @@ INLINE const insn *store(warp *w, const insn *i, bool shared, bool wide, uint32_
         }
         return i + 1;
     }
-    lanes_u64 offset;
-    unsigned char *to = host_lanes(w, i, shared, wide, bytes, true, offset);
+    lane_offsets offset;
+    unsigned char *to = reach_lanes(w, i, shared, wide, bytes, true, &offset);
     if (!to) return store_any(w, i);
     /* Lanes in ascending order: if addresses are equal, the highest lane's value remains. */
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const uint32_t l = (uint32_t)first_lane(lanes);
         for (uint32_t k = 0; k < count; k++) {
             const unsigned char *s = w->frame + (count == 1 ? i->d : i->list[k]);
-            store_element(to + offset[l] + k * width, width, load_element(s + l * slot, slot));
+            store_element(to + offset_of_lane(&offset, l) + k * width, width,
+                          load_element(s + l * slot, slot));
         }
     }
     return i + 1;

@@ -343,6 +343,39 @@ void lab_note_pointer(lab *l, lab_symbol *s, const lab_expression *value) {
     s->assigned = n;
 }
 
+/* a op= b as a sum or product with another constant, where nvcc makes it one. */
+static void fold_update(lab *l, lab_expression *e) {
+    lab_expression *b = e->b;
+    lab_expression *negated = e->op == '-' ? negated_product(l, b) : NULL;
+    lab_expression *inverse = NULL;
+    if (b->kind == LAB_FLOAT_CONSTANT && e->op == '-')
+        negated = lab_float_node(l, b->type, b->at, -b->real);
+    if (b->kind == LAB_FLOAT_CONSTANT && e->op == '/') inverse = reciprocal(l, b);
+    if (negated) {
+        e->op = '+';
+        e->b = negated;
+    } else if (inverse) {
+        e->op = '*';
+        e->b = inverse;
+    }
+}
+
+/* a op= b: b has the type in which the operation is done. */
+static lab_expression *update(lab *l, uint32_t op, lab_expression *a, lab_expression *b,
+                              lab_position at) {
+    lab_expression *trial = lab_binary(l, op, a, b, at); /* checks the types */
+    b = lab_value(l, b);
+    if (!l->failed && a->type->kind != LAB_POINTER) lab_convert(l, trial, a->type);
+    if (l->failed) return lab_error_node(l, at);
+    const lab_type *type = a->type->kind == LAB_POINTER ? lab_scalar(LAB_I64)
+                           : is_shift(op)               ? lab_scalar(LAB_U32)
+                                                        : lab_common(a->type, b->type);
+    lab_expression *e = lab_node(l, LAB_UPDATE, a->type, at, a, lab_convert(l, b, type));
+    e->op = op;
+    fold_update(l, e);
+    return e;
+}
+
 lab_expression *lab_assign(lab *l, uint32_t op, lab_expression *a, lab_expression *b,
                            lab_position at) {
     if (!assignable(l, a, at)) return lab_error_node(l, at);
@@ -352,31 +385,7 @@ lab_expression *lab_assign(lab *l, uint32_t op, lab_expression *a, lab_expressio
         if (a->kind == LAB_VARIABLE) lab_note_pointer(l, a->symbol, b);
         e = lab_node(l, LAB_ASSIGN, a->type, at, a, b);
     } else {
-        op >>= 8;
-        const lab_expression *trial = lab_binary(l, op, a, b, at); /* checks the types */
-        b = lab_value(l, b);
-        if (l->failed) return lab_error_node(l, at);
-        if (a->type->kind == LAB_POINTER) {
-            b = lab_convert(l, b, lab_scalar(LAB_I64));
-        } else {
-            lab_convert(l, (lab_expression *)trial, a->type);
-            if (l->failed) return lab_error_node(l, at);
-            const lab_type *type =
-                is_shift(op) ? lab_scalar(LAB_U32) : lab_common(a->type, b->type);
-            b = lab_convert(l, b, type);
-        }
-        e = lab_node(l, LAB_UPDATE, a->type, at, a, b);
-        e->op = op;
-        if (b->kind == LAB_FLOAT_CONSTANT && op == '-') {
-            e->op = '+';
-            e->b = lab_float_node(l, b->type, b->at, -b->real);
-        } else if (op == '-' && negated_product(l, b)) {
-            e->op = '+';
-            e->b = negated_product(l, b);
-        } else if (b->kind == LAB_FLOAT_CONSTANT && op == '/' && reciprocal(l, b)) {
-            e->op = '*';
-            e->b = reciprocal(l, b);
-        }
+        e = update(l, op >> 8, a, b, at);
     }
     e->modifies = true;
     return e;

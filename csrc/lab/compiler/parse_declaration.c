@@ -351,7 +351,7 @@ static void place(parser *p, const specifiers *s, lab_symbol *symbol) {
     }
     if (s->is_shared) symbol->storage = s->is_extern ? LAB_DYNAMIC_SHARED : LAB_SHARED_STORAGE;
     symbol->in_memory |= s->is_shared || type->kind == LAB_ARRAY;
-    if (s->is_static && !s->is_shared)
+    if (s->is_static && !s->is_shared && !type->is_const)
         lab_fail(p->l, symbol->at, "static variables are not supported");
     if (s->is_extern != (symbol->storage == LAB_DYNAMIC_SHARED))
         lab_fail(p->l, symbol->at, "extern is supported for __shared__ arrays and extern \"C\"");
@@ -361,6 +361,36 @@ static void place(parser *p, const specifiers *s, lab_symbol *symbol) {
 
 static bool starts_initializer(const parser *p) {
     return parse_is(p, '=') || parse_is(p, '{');
+}
+
+/* The type of a local variable: that of the value for auto, with its size for an array. */
+static const lab_type *local_type(parser *p, const specifiers *s, const lab_type *type,
+                                  const initializer *i, lab_position at) {
+    if (!s->type) {
+        if (!i || i->count == 0) {
+            lab_fail(p->l, at, "expected a value after 'auto'");
+            return type;
+        }
+        type = lab_qualified(p->l, lab_value(p->l, i->values[0])->type, false, false);
+    }
+    return s->is_extern ? type : completed(p, type, i, at);
+}
+
+/* The value of a declaration, which may make a constant of the variable. */
+static void initial_value(parser *p, const specifiers *s, lab_statement *d, initializer *i) {
+    const lab_type *type = d->symbol->type;
+    if (s->is_shared) lab_fail(p->l, d->at, "__shared__ variables have no initial value");
+    convert_values(p, type, i, d->at);
+    if (p->l->failed) return;
+    d->values = i->values;
+    d->n_values = i->count;
+    d->has_value = true;
+    if (type->kind == LAB_ARRAY) return;
+    lab_note_pointer(p->l, d->symbol, i->values[0]);
+    if (type->is_const && lab_is_arithmetic(type) && lab_is_constant(i->values[0]))
+        d->symbol->constant = i->values[0];
+    if (s->is_constexpr && lab_is_arithmetic(type) && !d->symbol->constant)
+        lab_fail(p->l, d->at, "expected a constant as the value of '%s'", d->symbol->name->text);
 }
 
 /* One declarator of a local declaration, with its statement. */
@@ -373,32 +403,14 @@ static lab_statement *local_variable(parser *p, const specifiers *s) {
     initializer i = {0};
     const bool has_value = starts_initializer(p);
     if (has_value) i = parse_initializer(p, type);
+    if (!p->l->failed) type = local_type(p, s, type, has_value ? &i : NULL, d->at);
     if (p->l->failed) return d;
-    if (!s->type) {
-        if (!has_value) lab_fail(p->l, d->at, "expected a value after 'auto'");
-        type = has_value ? lab_value(p->l, i.values[0])->type : type;
-        type = lab_qualified(p->l, type, false, false);
-    }
-    if (!s->is_extern) type = completed(p, type, has_value ? &i : NULL, d->at);
-    if (s->is_shared && has_value)
-        lab_fail(p->l, d->at, "__shared__ variables have no initial value");
     d->symbol = parse_declare(p, name, type, d->at);
     place(p, s, d->symbol);
-    if (!has_value) {
-        if (type->is_const && !s->is_shared && type->kind != LAB_ARRAY)
-            lab_fail(p->l, d->at, "expected a value of the constant '%s'", name ? name->text : "");
-        return d;
-    }
-    convert_values(p, type, &i, d->at);
-    d->values = i.values;
-    d->n_values = i.count;
-    if (p->l->failed) return d;
-    d->has_value = true;
-    if (type->kind != LAB_ARRAY) lab_note_pointer(p->l, d->symbol, i.values[0]);
-    if (type->is_const && lab_is_arithmetic(type) && lab_is_constant(i.values[0]))
-        d->symbol->constant = i.values[0];
-    if (s->is_constexpr && lab_is_arithmetic(type) && !d->symbol->constant)
-        lab_fail(p->l, d->at, "expected a constant as the value of '%s'", name->text);
+    if (has_value)
+        initial_value(p, s, d, &i);
+    else if (type->is_const && !s->is_shared && type->kind != LAB_ARRAY)
+        lab_fail(p->l, d->at, "expected a value of the constant '%s'", name->text);
     return d;
 }
 
