@@ -4,6 +4,7 @@ import base64
 import functools
 import http.server
 import json
+import re
 import secrets
 import shlex
 import threading
@@ -178,16 +179,19 @@ def rows_of_native(trace):
     )
 
 
+def without_name(message):
+    """A fault's array has a name in the page, where Python says "argument 0"."""
+    return re.sub(r"; that is [^,]+,", "; that is it,", message)
+
+
 def same_counts(found, native):
     assert rows_of_page(found) == rows_of_native(native)
     assert found["warpInstructions"] == native.warp_instructions
     assert found["barriers"] == native.barriers and found["flops"] == native.flops
     assert found["sharedBytes"] == native.launch.shared_bytes
-    words = sorted(one["words"] for one in found["hazards"] if not one["benign"])
-    messages = sorted(hazard.message for hazard in native.hazards)
-    assert len(words) == len(messages)
-    for said, message in zip(words, messages, strict=True):  # Python also names the argument
-        assert said == message or message.startswith(f"{said}; that is argument")
+    words = [one["words"] for one in found["hazards"] if not one["benign"]]
+    messages = [hazard.message for hazard in native.hazards]
+    assert sorted(map(without_name, words)) == sorted(map(without_name, messages))
 
 
 def mixed(x):
