@@ -191,6 +191,69 @@ def test_no_cheat_passes(name, cheat, how, failing, which):
     assert failing in check(name, cheat_source(name, cheat, how), which).failed
 
 
+# ---- other ways that are right, too ----
+
+ALTERNATIVES = [
+    (
+        "every_second_word",
+        "a half for each channel",
+        ("tile[256]", "tile[144 + 128]"),
+        ("tile[t] = x[t]", "tile[t % 2 * 144 + t / 2] = x[t]"),
+        ("tile[2 * t]", "tile[t]"),
+        ("tile[2 * (t - 128) + 1]", "tile[144 + t - 128]"),
+    ),
+    (
+        "transpose_padding",
+        "a swizzle",
+        ("[r][threadIdx.x]", "[r][(threadIdx.x + r) % TILE]"),
+        ("[threadIdx.x][r]", "[threadIdx.x][(threadIdx.x + r) % TILE]"),
+    ),
+    (
+        "transpose_swizzle",
+        "a rotation",
+        ("[r][threadIdx.x]", "[r][(threadIdx.x + r) % TILE]"),
+        ("[threadIdx.x][r]", "[threadIdx.x][(threadIdx.x + r) % TILE]"),
+    ),
+    ("one_barrier_too_many", "the second", ("__syncthreads();\n        y", "y")),
+    (
+        "last_warp",
+        "registers between two barriers of the warp",
+        ("for (", "__syncwarp(); for ("),
+        (
+            STEP,
+            "{ int v = tile[t] + (t < step ? tile[t + step] : 0); __syncwarp(); tile[t] = v; "
+            "__syncwarp(); }",
+        ),
+    ),
+    (
+        "double_buffer",
+        "pointers that change places",
+        ("float a[TILE][TILE], b[TILE][TILE]", "float m[2][TILE][TILE], w[2][TILE][TILE]"),
+        ("float sum = 0;", "float sum = 0, (*a)[TILE] = m[0], (*b)[TILE] = w[0];"),
+        (
+            "b[k][c];\n        __syncthreads();",
+            "b[k][c];\n        a = first / TILE % 2 ? m[0] : m[1];"
+            "\n        b = first / TILE % 2 ? w[0] : w[1];",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "edits"),
+    [(a[0], a[2:]) for a in ALTERNATIVES],
+    ids=[f"{a[0]}-{a[1]}" for a in ALTERNATIVES],
+)
+@compilers
+def test_other_solutions_pass(name, edits, which):
+    source = EXERCISES[name]["start"]
+    for old, new in edits:
+        assert old in source
+        source = source.replace(old, new)
+    checked = check(name, source, which)
+    assert not checked.failed, (checked.found, source)
+
+
 # ---- the data ----
 
 

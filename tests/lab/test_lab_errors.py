@@ -58,14 +58,16 @@ ERRORS = [
     (body("auto a = {};"), "2:10", "expected a value after 'auto'"),
     (body("static int a = 1;"), "2:16", "static variables are not supported"),
     (body("constexpr int m = n;"), "2:19", "expected a constant"),
-    ("template <int N> __global__ void k() {}", "1:1", "templates are not supported; use #define"),
     ("struct A { int a; };", "1:1", "own types are not supported"),
     ("typedef int A;", "1:1", "names for types are not supported; use #define"),
-    ("int main() { return 0; }", "1:5", "neither __global__ nor __device__"),
+    ("int main() { return 0; }", "1:1", "expected a kernel"),
+    ("int main() { return 0; ", "1:12", "expected '}' of a host function"),
+    ("int f(int a) { return a; }\n" + body("n = f(n);"), "3:9", "write __device__ before it"),
+    ("template <int N> __global__ void k() {}", "1:1", "templates are not supported; use #define"),
     ("__global__ int k() { return 0; }", "1:16", "a kernel's type must be void"),
     ("__device__ int f(int a) { return a; }", "1:1", "expected a kernel"),
     ("", "1:1", "expected a kernel"),
-    ("#include <vector>\n", "1:2", "headers"),
+    ('#include "mine.h"\n', "1:2", "only headers in <>"),
     ("#define A(x) #x\n", "1:14", "'#' and '##' in macros are not supported"),
     ("#if 1\n__global__ void k() {}\n", "2:22", "expected '#endif'"),
     ("#else\n", "1:2", "'#else' without '#if'"),
@@ -97,9 +99,10 @@ def test_a_source_that_cuda_takes_is_refused_as_such(nvrtc, part, monkeypatch):
             smemkern.Kernel(source, "k")
         except (smemkern.Error, ValueError):
             continue
-        assert any(word in what for word in (*REFUSALS, "size from 1", "no body", "by zero")), (
-            source
-        )
+        assert any(
+            word in what
+            for word in (*REFUSALS, "size from 1", "no body", "by zero", "write __device__")
+        ), source
 
 
 def repeated(n):

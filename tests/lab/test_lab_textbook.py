@@ -49,7 +49,7 @@ def mistakes():
         yield path
 
 
-@pytest.mark.parametrize("path", mistakes(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list(mistakes()), ids=lambda path: path.stem)
 def test_mistakes(path):
     source = path.read_text()
     n = 100 if path.stem in ("divergent_barrier", "out_of_bounds") else 128

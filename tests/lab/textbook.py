@@ -109,11 +109,22 @@ def sums_of_rows(rng):
 EXAMPLES = {
     "vector_sum": Example(
         """#include <cuda_runtime.h>
+        #include <stdio.h>
+        using namespace std;
+        void check(cudaError_t e, const char *what = "launch", bool stop = true);
+        static int divided(int a, int b);
         __global__ void vector_sum(const float* __restrict__ a, const float* __restrict__ b,
                                    float* __restrict__ c, int n) {
             int stride = blockDim.x * gridDim.x;
             for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
                 c[i] = a[i] + b[i];
+        }
+        static int divided(int a, int b) { return (a + b - 1) / b; }
+        int main(void) {
+            float *a, *b, *c;
+            cudaMalloc(&a, 4000), cudaMalloc(&b, 4000), cudaMalloc(&c, 4000);
+            vector_sum<<<divided(1000, 128), 128>>>(a, b, c, 1000);
+            if (cudaDeviceSynchronize() != cudaSuccess) { printf("failed\\n"); return 1; }
         }""",
         3,
         128,

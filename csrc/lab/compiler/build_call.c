@@ -177,6 +177,8 @@ lab_expression *lab_call(lab *l, const lab_name *name, lab_expression **values, 
     uint32_t count;
     const lab_builtin *rows = lab_builtins(name->text, &count);
     if (rows) return call_builtin(l, rows, count, values, n, at);
+    if (name->is_host)
+        lab_fail(l, at, "'%s' is a function of the host; write __device__ before it", name->text);
     lab_fail(l, at, "unknown function '%s'%s", name->text, advice(name->text));
     return lab_error_node(l, at);
 }

@@ -43,6 +43,7 @@ typedef struct lab_name {
     struct lab_macro *macro;   /* NULL: none */
     struct lab_symbol *symbol; /* in the innermost scope; NULL: none */
     uint32_t ptx_names;        /* how many names of the PTX are made of it */
+    bool is_host;              /* a function that was left out */
 } lab_name;
 
 enum { LAB_BUCKETS = 4096 };

@@ -174,6 +174,59 @@ static lab_function *function(parser *p, const specifiers *s, const lab_type *ty
     return f;
 }
 
+/* ---- host code, which is left out ---- */
+
+/* How many tokens from here to the first ';' or '{' of a host function; 0: it is none. */
+static uint32_t host_head(const parser *p) {
+    const lab_token *t = parse_look(p, 0);
+    bool is_function = false;
+    uint32_t n = 0;
+    for (; t->kind != LAB_END; t = parse_look(p, ++n)) {
+        const int keyword = t->kind == LAB_NAME ? t->name->keyword : LAB_NO_KEYWORD;
+        if (keyword == LAB_KEY_GLOBAL || keyword == LAB_KEY_DEVICE) return 0;
+        if (keyword >= LAB_KEY_TEMPLATE) return 0;
+        if (t->kind != LAB_PUNCTUATOR) continue;
+        if (t->punctuator == '=' && !is_function) return 0; /* not a default argument */
+        if (t->punctuator == ';' || t->punctuator == '{') break;
+        is_function |= t->punctuator == '(' && n > 0 && parse_look(p, n - 1)->kind == LAB_NAME &&
+                       parse_look(p, n - 1)->name->keyword == LAB_NO_KEYWORD;
+    }
+    return is_function ? n : 0;
+}
+
+/* using namespace std; */
+static bool skip_using(parser *p) {
+    const lab_token *next = parse_look(p, 1);
+    const bool is_namespace = next->kind == LAB_NAME && next->name->keyword == LAB_KEY_NAMESPACE;
+    if (!parse_is_keyword(p, LAB_KEY_USING) || !is_namespace) return false;
+    while (!parse_is(p, ';') && parse_look(p, 0)->kind != LAB_END)
+        parse_skip(p);
+    parse_expect(p, ';');
+    return true;
+}
+
+/* Skips a function of the host; false: none is here. */
+static bool skip_host(parser *p) {
+    uint32_t head = host_head(p);
+    if (head == 0) return false;
+    for (bool named = false; head > 0; head--, parse_skip(p)) {
+        const lab_token *t = parse_look(p, 0), *next = parse_look(p, 1);
+        const bool call = next->kind == LAB_PUNCTUATOR && next->punctuator == '(';
+        if (t->kind == LAB_NAME && call && !named) named = t->name->is_host = true;
+    }
+    if (parse_accept(p, ';')) return true;
+    const lab_position at = parse_look(p, 0)->at;
+    uint32_t depth = 0;
+    do {
+        depth += parse_is(p, '{');
+        depth -= parse_is(p, '}');
+        if (parse_look(p, 0)->kind == LAB_END)
+            lab_fail(p->l, at, "expected '}' of a host function");
+        parse_skip(p);
+    } while (depth && !p->l->failed);
+    return true;
+}
+
 /* A declaration outside of functions; the function, if it is a new one. */
 static lab_function *external_declaration(parser *p) {
     const specifiers s = parse_specifiers(p);
@@ -209,7 +262,7 @@ lab_module *lab_parse(lab *l, const lab_vector *tokens) {
     lab_function **last = &m->functions;
     begin(&p, l, tokens);
     while (parse_look(&p, 0)->kind != LAB_END) {
-        if (parse_accept(&p, ';')) continue;
+        if (parse_accept(&p, ';') || skip_using(&p) || skip_host(&p)) continue;
         if (!parse_starts_type(&p)) not_a_declaration(&p);
         lab_function *f = external_declaration(&p);
         if (!f || f->next || last == &f->next) continue;

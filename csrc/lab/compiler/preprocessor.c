@@ -300,20 +300,10 @@ static bool conditionals(preprocessor *p, conditional **c, const lab_token *t, u
     return true;
 }
 
+/* Headers in <> are ignored: what is used of them is known, or an error where it is used. */
 static void include(lab *l, const lab_token *t, uint32_t n) {
-    static const char *const known[] = {"cuda_runtime", "cuda",   "device_launch_parameters",
-                                        "stdint",       "stddef", "math",
-                                        "cstdint",      "cmath",  "cstddef"};
-    const lab_token *first = &t[n > 1 ? 1 : 0];
-    const bool quoted = first->kind == LAB_STRING;
-    const lab_token *word = quoted || n < 3 ? first : &t[2];
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const size_t length = strlen(known[i]);
-        if (word->length < length || memcmp(word->text, known[i], length) != 0) continue;
-        const char after = word->length > length ? word->text[length] : '.';
-        if (after == '.') return;
-    }
-    lab_fail(l, t->at, "only headers of CUDA and of numbers may be included, and are ignored");
+    if (n < 3 || !is(&t[1], '<'))
+        lab_fail(l, t->at, "only headers in <> may be included, and are ignored");
 }
 
 static void other_directive(lab *l, const lab_token *t, uint32_t n) {
