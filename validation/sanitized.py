@@ -64,6 +64,7 @@ KINDS = {
 # Tests that cannot run under AddressSanitizer, and the reasons.
 LEFT_OUT = {
     "tests/test_explorer.py": "starts a browser, which does not start with the sanitizer preloaded",
+    "tests/test_lab_page.py": "starts a browser, too",
     "tests/test_api.py::test_import_is_cheap": "has a time limit",
     "tests/test_allocations.py": "replaces the sanitizer's allocator with its own",
     "tests/test_sandbox.py::test_no_kernel_takes_all_memory": (

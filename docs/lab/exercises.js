@@ -121,16 +121,15 @@ export class Exercises {
     this.hints = h("ol", { class: "hints" });
     this.more = button("A hint", () => this.#hint(exercise));
     this.answers = (exercise.questions ?? []).map((question) => ({ question, field: h("input", { class: "short", inputmode: "numeric", "aria-label": question.text }) }));
-    this.bench.status.after(this.verdict);
-    this.bench.runButton.after(button("Check", () => this.check(), { class: "primary check" }));
+    this.bench.status.after(this.verdict, this.hints);
+    this.bench.runButton.after(button("Check", () => this.check(), { class: "primary" }));
+    this.bench.shareButton.after(this.more, button("Start over", () => this.#start(exercise, exercise.start)));
     this.pane.replaceChildren(
       h("h3", {}, `${index + 1}. ${exercise.title}`),
       ...exercise.text.map((text) => h("p", {}, ...prose(text))),
       h("ul", { class: "limits" }, exercise.limits.map((limit) => h("li", {}, ...aim(limit)))),
       ...this.answers.map(({ question, field }) => h("p", { class: "question" }, h("label", {}, ...prose(question.text), " ", field))),
       this.bench.element,
-      h("div", { class: "bar" }, this.more, button("Start over", () => this.#start(exercise, exercise.start))),
-      this.hints,
     );
     this.bench.run();
   }

@@ -230,6 +230,7 @@ export class FirstExperiment {
       container: this.replay,
       job: "record",
       task,
+      grid: LAUNCH.grid,
       texts: { ptx: task.ptx, sources: { [SOURCE_FILE]: STAGES[key].source }, title: `transpose, ${STAGES[key].name}`, arrays: arraysOf(LAUNCH) },
     });
   }

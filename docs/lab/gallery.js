@@ -236,7 +236,9 @@ class Pane {
   }
 
   showReplay(hazard = null) {
-    return showReplay({ engine: this.engine, container: this.replay, ...this.recording(), hazard });
+    if (!this.result) return null;
+    const { grid } = this.result.launches[0];
+    return showReplay({ engine: this.engine, container: this.replay, grid, ...this.recording(), hazard });
   }
 }
 
@@ -367,10 +369,22 @@ class MistakePane extends Pane {
       this.#elements(),
     );
     this.build(`Mistake: ${plainName(mistake.name)}`, `${mistake.summary}. The emulator says in words what goes wrong, and where.`, controls);
-    this.bar.append(
-      button("Replay", () => this.showReplay()),
-      button("Repair it in the editor", () => gallery.open({ source: mistake.source, file: this.mainFile, ptx: mistake.ptx, kernel: mistake.name, launch: this.launch })),
-    );
+    this.bar.append(button("Replay", () => this.showReplay()));
+    this.#repair();
+  }
+
+  /** Leads to the editor, if the page's compiler knows all that the source uses. */
+  async #repair() {
+    const { mistake } = this.entry;
+    const { name: kernel, source, ptx } = mistake;
+    try {
+      await this.engine.call("compile", { source });
+      const open = () => this.gallery.open({ source, file: this.mainFile, ptx, kernel, launch: this.launch });
+      this.bar.append(button("Repair it in the editor", open));
+    } catch {
+      const why = "It uses headers that this page does not have, so it can be looked at, but not edited, here.";
+      this.bar.append(h("span", { class: "dim" }, why));
+    }
   }
 
   #field(label, value, low, high, take) {

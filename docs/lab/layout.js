@@ -101,10 +101,10 @@ export function requestOf(layout, points, width, op) {
 
 export const maskOf = (active) => active.reduce((mask, on, lane) => mask + (on ? 2 ** lane : 0), 0);
 
-/** A request as the emulator takes it. stmatrix stores 16 bytes per lane. */
+/** A request as the emulator takes it. */
 export const asked = ({ address, active, width, op }) => ({
   addresses: address,
   active: maskOf(active),
   width,
-  kind: op === "stmatrix" ? "store" : op,
+  kind: op,
 });

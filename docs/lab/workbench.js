@@ -243,7 +243,11 @@ export class Workbench {
     }
     this.status.textContent = "";
     const place = errorPlace(error.message);
-    this.alert.replaceChildren(h("div", { class: "error", role: "alert" }, error.message));
+    const part = "This page compiles a part of CUDA C++. PTX of nvcc runs as it is: paste it, or use smemkern share.";
+    this.alert.replaceChildren(
+      h("div", { class: "error", role: "alert" }, error.message),
+      error.code === "compile" ? h("p", { class: "dim" }, part) : "",
+    );
     if (place) {
       this.#select(place.what);
       this[place.what].mark(place.line, "error");
@@ -257,6 +261,7 @@ export class Workbench {
       container: this.replay,
       job: "record",
       task: this.task,
+      grid: this.task.launch.grid,
       texts: {
         ptx: this.state.ptx,
         sources: { [this.state.file || SOURCE_FILE]: this.state.source },

@@ -35,6 +35,7 @@ MOST = 250  # tests per file; larger files repeat one test over many sizes, and 
 # browser or in a Jupyter kernel.
 LEFT_OUT = (
     *("tests/building", "tests/test_explorer.py", "tests/test_notebooks.py"),
+    *("tests/test_lab_page.py", "tests/test_share.py"),
     *("tests/test_mutation.py", "tests/test_benchmark.py", "tests/test_docs.py"),
     *("tests/test_readme.py", "tests/test_dask.py", "tests/test_torch_ops.py"),
     *("tests/test_plot.py", "tests/test_page.py", "tests/test_widgets.py"),
