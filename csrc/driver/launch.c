@@ -158,6 +158,8 @@ static CUresult error_of(const smk_status *status, const smk_trace *trace) {
     }
     if (trace && trace->incomplete) return CUDA_ERROR_LAUNCH_FAILED;
     if (!status->code) return CUDA_SUCCESS;
+    if (status->code == SMK_UNSUPPORTED) return CUDA_ERROR_NOT_SUPPORTED;
+    if (status->code == SMK_VALUE) return CUDA_ERROR_INVALID_VALUE;
     if (status->code == SMK_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
     if (strstr(status->message, "ssertion")) return CUDA_ERROR_ASSERT;
     if (!strncmp(status->message, "out of bounds", 13)) return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -278,8 +280,12 @@ CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **ext
     if (!result) {
         l.args = block;
         module_ran(f->module);
-        /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
-        f->head.context->error = run(f, &l);
+        result = run(f, &l);
+        if (result != CUDA_ERROR_NOT_SUPPORTED && result != CUDA_ERROR_INVALID_VALUE) {
+            /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
+            context_current()->error = result;
+            result = CUDA_SUCCESS;
+        }
     }
     free(block);
     return result;

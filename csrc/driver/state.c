@@ -235,10 +235,22 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device) 
     DRIVER_CALL(cuCtxCreate, NEED_INIT, create_context(out, flags, device));
 }
 
+/* CUctxCreateParams: pointers to parameters that no emulated context has. */
+static bool wants_features(const void *params) {
+    struct {
+        const void *affinity;
+        int n;
+        const void *graphics;
+    } given = {NULL, 0, NULL};
+    if (params) memcpy(&given, params, sizeof given);
+    return given.affinity || given.graphics;
+}
+
 EXPORT CUresult cuCtxCreate_v4(CUcontext *out, const void *params, unsigned flags,
                                CUdevice device) {
     DRIVER_CALL(cuCtxCreate, NEED_INIT,
-                params ? CUDA_ERROR_NOT_SUPPORTED : create_context(out, flags, device));
+                wants_features(params) ? CUDA_ERROR_NOT_SUPPORTED
+                                       : create_context(out, flags, device));
 }
 
 static CUresult push(CUcontext c) {
