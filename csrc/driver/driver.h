@@ -56,6 +56,7 @@ typedef struct handle {
 typedef struct storage_entry { /* context-local storage of the runtime */
     struct storage_entry *next;
     void *key, *value;
+    void (*destroy)(struct context *context, void *key, void *value);
 } storage_entry;
 
 struct context {
@@ -114,7 +115,6 @@ void handles_of(const struct context *context, handle_kind kind, void (*each)(vo
 CUcontext context_current(void);
 CUresult context_set_current(CUcontext context);
 CUcontext context_primary(void);
-void context_free(CUcontext context);
 bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
 int device_attribute(int attribute);
@@ -187,6 +187,7 @@ struct function {
     uint32_t max_dynamic_shared;
     int carveout, cluster[3], cache;
     uint64_t launches; /* so far */
+    bool of_library;   /* it was asked for as a kernel of a library */
     int examined;      /* by --kernel; -1: not known yet */
 };
 
