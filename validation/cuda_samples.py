@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--arch", default="sm_80")
     parser.add_argument("--limit", type=float, default=60, help="seconds per sample")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no sample after that")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name}")
     chosen = parser.parse_args()
     started, rows = time.monotonic(), {}
     for folder in samples(chosen.checkout):
@@ -130,10 +130,16 @@ def main() -> None:
             continue
         rows[name] = examine(folder, chosen.checkout, chosen.arch, chosen.limit)
         print(f"{name}: {rows[name]}", flush=True)
-    counts = Counter(str(row["result"]) for row in rows.values())
-    print(dict(counts))
+    print(dict(counts_of(rows)))
     if chosen.write:
-        RESULTS.write_text(json.dumps({"counts": counts, "samples": rows}, indent=1) + "\n")
+        before = json.loads(RESULTS.read_text())["samples"] if RESULTS.is_file() else {}
+        rows = dict(sorted((before | rows).items()))
+        document = {"arch": chosen.arch, "counts": counts_of(rows), "samples": rows}
+        RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def counts_of(rows: dict[str, dict[str, object]]) -> Counter[str]:
+    return Counter(str(row["result"]) for row in rows.values())
 
 
 if __name__ == "__main__":
