@@ -242,6 +242,8 @@ void report_frames_json(json *j, const frames *f);
 void report_misuse(const char *kind, const allocation *a, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void report_allocation(json *j, const allocation *a);
+/* Memory that is live when its context ends. */
+void report_leak(const allocation *a);
 void report_unsupported(const char *call);
 void report_write(json *j); /* one record, as a line; frees it */
 void report_trace(json *j, const smk_trace *trace);
