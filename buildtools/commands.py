@@ -158,17 +158,21 @@ class BuildExt(build_ext):
         )
         output = Path(self.get_ext_fullpath(ext.name)).parent / DRIVER
         if newer_group(objects, str(output)):
+            new = output.with_suffix(".new")  # programs may be using the old one
             self.compiler.link_shared_object(
                 objects,
-                str(output),
+                str(new),
                 libraries=ext.libraries,
                 extra_postargs=[f"-Wl,-soname,{DRIVER.name}", "-Wl,-z,defs"],
             )
+            new.replace(output)
 
     def copy_extensions_to_source(self) -> None:
         super().copy_extensions_to_source()
         (PACKAGE / DRIVER).parent.mkdir(exist_ok=True)
-        shutil.copy(Path(self.build_lib, "smemkern", DRIVER), PACKAGE / DRIVER)
+        new = PACKAGE / DRIVER.with_suffix(".new")
+        shutil.copy(Path(self.build_lib, "smemkern", DRIVER), new)
+        new.replace(PACKAGE / DRIVER)
 
     def get_outputs(self) -> list[str]:
         return [*super().get_outputs(), str(Path(self.build_lib, "smemkern", DRIVER))]

@@ -82,6 +82,8 @@ def run_sample(program: Path, folder: Path, limit: float) -> dict[str, object]:
     except ValueError:
         return {"result": "fail", "why": done.stderr.strip().splitlines()[-1:]}
     hazards = Counter(row["kind"] for kernel in found["kernels"] for row in kernel["hazards"])
+    if done.returncode == 2 and not found["unsupported"]:
+        return {"result": "left out", "why": "it waives itself on this device"}
     failed = done.returncode != 0 or re.search(r"\bFAIL", done.stderr)
     whys = [one["call"] for one in found["unsupported"]]
     whys += [one["message"][:160] for one in found["misuses"] if one["kind"] == "module"]
@@ -119,7 +121,7 @@ def main() -> None:
     parser.add_argument("--arch", default="sm_80")
     parser.add_argument("--limit", type=float, default=60, help="seconds per sample")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no sample after that")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name}")
     chosen = parser.parse_args()
     started, rows = time.monotonic(), {}
     for folder in samples(chosen.checkout):
@@ -128,10 +130,16 @@ def main() -> None:
             continue
         rows[name] = examine(folder, chosen.checkout, chosen.arch, chosen.limit)
         print(f"{name}: {rows[name]}", flush=True)
-    counts = Counter(str(row["result"]) for row in rows.values())
-    print(dict(counts))
+    print(dict(counts_of(rows)))
     if chosen.write:
-        RESULTS.write_text(json.dumps({"counts": counts, "samples": rows}, indent=1) + "\n")
+        before = json.loads(RESULTS.read_text())["samples"] if RESULTS.is_file() else {}
+        rows = dict(sorted((before | rows).items()))
+        document = {"arch": chosen.arch, "counts": counts_of(rows), "samples": rows}
+        RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def counts_of(rows: dict[str, dict[str, object]]) -> Counter[str]:
+    return Counter(str(row["result"]) for row in rows.values())
 
 
 if __name__ == "__main__":

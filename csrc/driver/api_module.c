@@ -74,26 +74,37 @@ EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned n, CUmodule
     DRIVER_CALL(cuModuleEnumerateFunctions, NEED_CONTEXT, enumerate(out, n, m));
 }
 
-/* ---- libraries: they need no context ---- */
+/* ---- libraries: they need no context, and belong to none ---- */
+
+static CUresult as_library(CUresult result, CUlibrary *out) {
+    if (!result) (*out)->head.context = NULL;
+    return result;
+}
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, int *jit, void **jit_values,
                                   unsigned n_jit, int *options, void **values, unsigned n) {
     (void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n;
-    DRIVER_CALL(cuLibraryLoadData, NEED_INIT, module_new(image, out));
+    DRIVER_CALL(cuLibraryLoadData, NEED_INIT, as_library(module_new(image, out), out));
 }
 
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *file, int *jit, void **jit_values,
                                       unsigned n_jit, int *options, void **values, unsigned n) {
     (void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n;
-    DRIVER_CALL(cuLibraryLoadFromFile, NEED_INIT, module_read(file, out));
+    DRIVER_CALL(cuLibraryLoadFromFile, NEED_INIT, as_library(module_read(file, out), out));
 }
 
 EXPORT CUresult cuLibraryUnload(CUlibrary m) {
     DRIVER_CALL(cuLibraryUnload, NEED_INIT, module_drop(m));
 }
 
+static CUresult library_kernel(CUlibrary m, const char *name, CUkernel *out) {
+    const CUresult result = module_function(m, name, out);
+    if (!result) (*out)->of_library = true;
+    return result;
+}
+
 EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary m, const char *name) {
-    DRIVER_CALL(cuLibraryGetKernel, NEED_INIT, module_function(m, name, out));
+    DRIVER_CALL(cuLibraryGetKernel, NEED_INIT, library_kernel(m, name, out));
 }
 
 EXPORT CUresult cuLibraryGetKernelCount(unsigned *out, CUlibrary m) {

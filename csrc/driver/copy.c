@@ -4,6 +4,8 @@
 
 #include "driver.h"
 
+static const size_t MAX_BYTES = (size_t)1 << 46;
+
 /* One side of a copy: an address, and how rows and slices follow each other. */
 typedef struct side {
     unsigned type; /* CU_MEMORYTYPE_ */
@@ -23,6 +25,17 @@ static unsigned char *reach(const side *s, size_t at, size_t bytes, bool write) 
     return memory_reach(s->address + at, bytes, write, write ? "the destination" : "the source");
 }
 
+/* Whether all offsets of a side are in a range in which start_of cannot overflow. */
+static bool is_in_range(const side *s, size_t width, size_t height, size_t depth) {
+    const size_t sizes[] = {s->x, s->y, s->z, s->pitch, s->height, width, height, depth};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        if (sizes[k] > MAX_BYTES) return false;
+    size_t rows, bytes;
+    return !__builtin_mul_overflow(s->z + depth, s->height, &rows) &&
+           !__builtin_add_overflow(rows, s->y + height, &rows) &&
+           !__builtin_mul_overflow(rows, s->pitch, &bytes) && bytes <= MAX_BYTES;
+}
+
 static size_t start_of(const side *s, size_t row, size_t slice) {
     return ((s->z + slice) * s->height + s->y + row) * s->pitch + s->x;
 }
@@ -37,7 +50,9 @@ static void check_written(const side *from, size_t at, size_t bytes, const side 
 
 static CUresult copy(const side *from, const side *to, size_t width, size_t height, size_t depth) {
     if (!width || !height || !depth) return CUDA_SUCCESS;
-    if (!from->address || !to->address) return CUDA_ERROR_INVALID_VALUE;
+    if (!from->address || !to->address || !is_in_range(from, width, height, depth) ||
+        !is_in_range(to, width, height, depth))
+        return CUDA_ERROR_INVALID_VALUE;
     const size_t last_from = start_of(from, height - 1, depth - 1);
     const size_t last_to = start_of(to, height - 1, depth - 1);
     const size_t first_from = start_of(from, 0, 0), first_to = start_of(to, 0, 0);
@@ -204,6 +219,10 @@ EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
 static CUresult set(CUdeviceptr to, size_t pitch, const void *value, size_t value_bytes,
                     size_t width, size_t height, CUstream stream) {
     if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    size_t rows;
+    if (width > MAX_BYTES || height > MAX_BYTES || pitch > MAX_BYTES ||
+        __builtin_mul_overflow(height, pitch, &rows) || rows > MAX_BYTES)
+        return CUDA_ERROR_INVALID_VALUE;
     if (to % value_bytes || (height > 1 && (pitch < width * value_bytes || pitch % value_bytes)))
         return CUDA_ERROR_INVALID_VALUE;
     if (!width || !height) return CUDA_SUCCESS;

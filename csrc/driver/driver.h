@@ -57,6 +57,7 @@ typedef struct handle {
 typedef struct storage_entry { /* context-local storage of the runtime */
     struct storage_entry *next;
     void *key, *value;
+    void (*destroy)(struct context *context, void *key, void *value);
 } storage_entry;
 
 struct context {
@@ -115,7 +116,6 @@ void handles_of(const struct context *context, handle_kind kind, void (*each)(vo
 CUcontext context_current(void);
 CUresult context_set_current(CUcontext context);
 CUcontext context_primary(void);
-void context_free(CUcontext context);
 bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
 int device_attribute(int attribute);
@@ -188,6 +188,7 @@ struct function {
     uint32_t max_dynamic_shared;
     int carveout, cluster[3], cache;
     uint64_t launches; /* so far */
+    bool of_library;   /* it was asked for as a kernel of a library */
     int examined;      /* by --kernel; -1: not known yet */
 };
 
@@ -227,6 +228,8 @@ void report_frames_json(json *j, const frames *f);
 void report_misuse(const char *kind, const allocation *a, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void report_allocation(json *j, const allocation *a);
+/* Memory that is live when its context ends. */
+void report_leak(const allocation *a);
 void report_unsupported(const char *call);
 void report_write(json *j); /* one record, as a line; frees it */
 void report_trace(json *j, const smk_trace *trace);

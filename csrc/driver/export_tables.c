@@ -75,7 +75,8 @@ static storage_entry **storage_find(CUcontext c, const void *key) {
     return link;
 }
 
-static CUresult put(CUcontext c, void *key, void *value) {
+static CUresult put(CUcontext c, void *key, void *value,
+                    void (*destroy)(CUcontext context, void *key, void *value)) {
     if (!c) c = context_current();
     if (!handle_is(c, HANDLE_CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
     storage_entry **link = storage_find(c, key);
@@ -83,12 +84,13 @@ static CUresult put(CUcontext c, void *key, void *value) {
     if (!*link) return CUDA_ERROR_OUT_OF_MEMORY;
     (*link)->key = key;
     (*link)->value = value;
+    (*link)->destroy = destroy;
     return CUDA_SUCCESS;
 }
 
-static CUresult storage_put(CUcontext c, void *key, void *value, void *destroy) {
-    (void)destroy; /* the runtime ends with the process */
-    DRIVER_CALL(cuCtxSetCurrent, NEED_INIT, put(c, key, value));
+static CUresult storage_put(CUcontext c, void *key, void *value,
+                            void (*destroy)(CUcontext context, void *key, void *value)) {
+    DRIVER_CALL(cuCtxSetCurrent, NEED_INIT, put(c, key, value, destroy));
 }
 
 static CUresult drop(CUcontext c, void *key) {

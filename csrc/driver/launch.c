@@ -94,6 +94,13 @@ CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int 
     return CUDA_SUCCESS;
 }
 
+/* What a launch of a wrong size returns. For kernels of libraries, which are the runtime's, it is
+ * the number that the runtime documents: cudaErrorInvalidConfiguration. */
+static CUresult wrong_size(CUfunction f) {
+    enum { RUNTIME_INVALID_CONFIGURATION = 9 };
+    return f->of_library ? (CUresult)RUNTIME_INVALID_CONFIGURATION : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult check_limits(CUfunction f, const CUlaunchConfig *c, bool cooperative) {
     const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
     const unsigned grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
@@ -101,8 +108,8 @@ static CUresult check_limits(CUfunction f, const CUlaunchConfig *c, bool coopera
     for (int k = 0; k < 3; k++) /* attributes 2 to 4: of blocks; 5 to 7: of grids */
         if (!grid[k] || !block[k] || grid[k] > (unsigned)device_attribute(5 + k) ||
             block[k] > (unsigned)device_attribute(2 + k))
-            return CUDA_ERROR_INVALID_VALUE;
-    if (threads > (uint64_t)device_attribute(MAX_THREADS)) return CUDA_ERROR_INVALID_VALUE;
+            return wrong_size(f);
+    if (threads > (uint64_t)device_attribute(MAX_THREADS)) return wrong_size(f);
     if (threads > f->signature.max_threads) return CUDA_ERROR_INVALID_VALUE;
     const size_t allowed =
         f->max_dynamic_shared > SHARED_DEFAULT ? f->max_dynamic_shared : SHARED_DEFAULT;
@@ -158,10 +165,12 @@ static CUresult error_of(const smk_status *status, const smk_trace *trace) {
     }
     if (trace && trace->incomplete) return CUDA_ERROR_LAUNCH_FAILED;
     if (!status->code) return CUDA_SUCCESS;
+    if (status->code == SMK_UNSUPPORTED) return CUDA_ERROR_NOT_SUPPORTED;
+    if (status->code == SMK_VALUE) return CUDA_ERROR_INVALID_VALUE;
     if (status->code == SMK_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
     if (strstr(status->message, "ssertion")) return CUDA_ERROR_ASSERT;
-    if (!strncmp(status->message, "out of bounds", 13)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (!strncmp(status->message, "misaligned", 10)) return CUDA_ERROR_MISALIGNED_ADDRESS;
+    if (strstr(status->message, "out of bounds: ")) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (strstr(status->message, "misaligned address: ")) return CUDA_ERROR_MISALIGNED_ADDRESS;
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
@@ -271,8 +280,12 @@ CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **ext
     if (!result) {
         l.args = block;
         module_ran(f->module);
-        /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
-        f->head.context->error = run(f, &l);
+        result = run(f, &l);
+        if (result != CUDA_ERROR_NOT_SUPPORTED && result != CUDA_ERROR_INVALID_VALUE) {
+            /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
+            context_current()->error = result;
+            result = CUDA_SUCCESS;
+        }
     }
     free(block);
     return result;

@@ -230,7 +230,9 @@ allocation *memory_registered(const void *host) {
 void memory_release_all(const struct context *context) {
     for (size_t k = 0; k < memory.n; k++) {
         allocation *a = &memory.items[k];
-        if (a->live && a->context == context && a->kind != MEMORY_VARIABLES) end(a);
+        if (!a->live || a->context != context || a->kind == MEMORY_VARIABLES) continue;
+        report_leak(a);
+        end(a);
     }
 }
 

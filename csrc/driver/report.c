@@ -23,7 +23,7 @@ static struct {
     uint64_t limit;
     bool has_pattern;
     regex_t pattern;
-    unsigned misuses;
+    unsigned misuses, leaks;
 } report = {.file = -1};
 
 /* ---- frames ---- */
@@ -167,18 +167,21 @@ void report_unsupported(const char *call) {
     report_write(&j);
 }
 
-/* At the end of the process: memory that was not freed. */
+void report_leak(const allocation *a) {
+    if (report.file < 0 || getpid() != report.process || report.leaks++ >= MAX_LEAKS) return;
+    misuse_record("leak", a, "memory is not freed when its context ends", &a->allocated);
+}
+
+/* At the end of the process: memory of contexts that were not destroyed. */
 __attribute__((destructor)) void report_end(void) {
     json j = {0};
-    unsigned n = 0;
     if (report.file < 0 || getpid() != report.process) return;
     for (size_t k = 0; k < memory_count(); k++) {
         const allocation *a = memory_at(k);
-        if (!a || !a->live || a->kind == MEMORY_VARIABLES || n++ >= MAX_LEAKS) continue;
-        misuse_record("leak", a, "memory is not freed when the program ends", &a->allocated);
+        if (a && a->live && a->kind != MEMORY_VARIABLES) report_leak(a);
     }
     begin_record(&j, "end");
-    json_unsigned(&j, "leaks", n);
+    json_unsigned(&j, "leaks", report.leaks);
     json_close(&j, '}');
     report_write(&j);
 }

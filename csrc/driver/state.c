@@ -206,17 +206,24 @@ static void drop_event(void *object) {
     handle_free(object, HANDLE_EVENT);
 }
 
-void context_free(CUcontext c) {
+/* Frees all that a context has. */
+static void clear(CUcontext c) {
     launch_flush_printed();
+    for (storage_entry *s = c->storage, *next; s; s = next) {
+        next = s->next;
+        if (s->destroy) s->destroy(c, s->key, s->value);
+        free(s);
+    }
+    c->storage = NULL;
     handles_of(c, HANDLE_MODULE, drop_module);
     handles_of(c, HANDLE_STREAM, drop_stream);
     handles_of(c, HANDLE_EVENT, drop_event);
     memory_release_all(c);
-    for (storage_entry *s = c->storage, *next; s; s = next) {
-        next = s->next;
-        free(s);
-    }
-    if (c == state.primary) state.primary = NULL;
+    c->error = CUDA_SUCCESS;
+}
+
+static void context_free(CUcontext c) {
+    clear(c);
     handle_free(c, HANDLE_CONTEXT);
 }
 
@@ -235,10 +242,22 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device) 
     DRIVER_CALL(cuCtxCreate, NEED_INIT, create_context(out, flags, device));
 }
 
+/* CUctxCreateParams: pointers to parameters that no emulated context has. */
+static bool wants_features(const void *params) {
+    struct {
+        const void *affinity;
+        int n;
+        const void *graphics;
+    } given = {NULL, 0, NULL};
+    if (params) memcpy(&given, params, sizeof given);
+    return given.affinity || given.graphics;
+}
+
 EXPORT CUresult cuCtxCreate_v4(CUcontext *out, const void *params, unsigned flags,
                                CUdevice device) {
     DRIVER_CALL(cuCtxCreate, NEED_INIT,
-                params ? CUDA_ERROR_NOT_SUPPORTED : create_context(out, flags, device));
+                wants_features(params) ? CUDA_ERROR_NOT_SUPPORTED
+                                       : create_context(out, flags, device));
 }
 
 static CUresult push(CUcontext c) {
@@ -297,7 +316,7 @@ static CUresult release(CUdevice device, bool reset) {
     CUcontext c = state.primary;
     if (!c || (!reset && !c->retained)) return reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
     if (!reset && --c->retained) return CUDA_SUCCESS;
-    context_free(c);
+    clear(c); /* its handle stays valid */
     return CUDA_SUCCESS;
 }
 

@@ -50,7 +50,7 @@ NEXT = (
 )
 FOUND = ""
 
-_DRIVER = Path(_core.__file__).parent / "driver"
+_DRIVER = Path(_core.__file__).parent / "driver" / "libcuda.so.1"
 STDERR = 2  # the descriptor
 _CHECKS = {"counts": 1, "hazards": 2}
 
@@ -102,6 +102,8 @@ def run(chosen: argparse.Namespace) -> Answer:
     with tempfile.TemporaryDirectory(prefix="smemkern-run-") as folder:
         records = Path(folder, "records")
         records.touch()
+        for name in ("libcuda.so.1", "libcuda.so"):  # some programs open the second
+            Path(folder, name).symlink_to(_DRIVER)
         status = _start(words, _environment(chosen, gpu, records), chosen)
         found = program.read(records)
     if chosen.html:
@@ -133,9 +135,9 @@ def _words(chosen: argparse.Namespace) -> list[str]:
 
 
 def _environment(chosen: argparse.Namespace, gpu: EmulatedDevice, records: Path) -> dict[str, str]:
-    if not (_DRIVER / "libcuda.so.1").is_file():
+    if not _DRIVER.is_file():
         raise FileNotFoundError(2, "the emulator's driver was not built", str(_DRIVER))
-    folders = [str(_DRIVER), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    folders = [str(records.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     return {
         **os.environ,
         "LD_LIBRARY_PATH": os.pathsep.join(folders),

@@ -20,7 +20,9 @@ from smemkern._device.published_ceilings import PUBLISHED
 HERE = Path(__file__).resolve().parent
 PTX = HERE / "kernels.ptx"
 DRIVER = Path(smemkern.__file__).parent / "driver" / "libcuda.so.1"
+# 9: the runtime's number for launches of wrong sizes (csrc/driver/launch.c)
 CUDA_ERRORS = {
+    9,
     0,
     1,
     2,

@@ -64,6 +64,12 @@ def test_many_calls(compiled, run_program):
     assert found["gpu"] == "NVIDIA A100" and status == 0
 
 
+def test_errors_are_those_of_the_runtime(compiled, run_program):
+    """Wrong launches, and faults, which stay until the device is reset."""
+    status, out, _ = run_program(compiled("errors", "-arch=sm_80"))
+    assert status == 0 and "PASS\n" in out
+
+
 def test_a_race_has_its_lines(compiled, run_program):
     program = compiled("sum", "-arch=sm_75")
     status, found = document(run_program, "--error-exitcode", "3", program)
