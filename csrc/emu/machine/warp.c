@@ -147,9 +147,10 @@ void warp_run(warp *w) {
     const ptx_function *f = w->split->frame->program->function;
     i = observed ? run_slice_observed(w, i) : run_slice(w, i);
     if (observed && l->observer->exhausted && l->observer->exhausted(w->block->observer_state))
-        launch_fail(l, SMK_MEMORY,
-                    "out of memory: the hazard detector's record of this kernel's accesses, or the "
-                    "recording; trace fewer blocks (blocks=...), or without hazards (hazards=False)");
+        launch_fail(
+            l, SMK_MEMORY,
+            "out of memory: the hazard detector's record of this kernel's accesses, or the "
+            "recording; trace fewer blocks (blocks=...), or without hazards (hazards=False)");
     w->block->time += w->clock - before;
     w->slice_start = w->clock;
     if (l->max_instructions) count_instructions(w, f, first, w->clock - before);

@@ -42,7 +42,7 @@ void column_push(columns *c, column_name name, uint32_t value) {
 }
 
 void *column_extend(columns *c, column_name name, size_t n) {
-    if (!reserve(c, name, n)) return NULL;
+    if (!n || !reserve(c, name, n)) return NULL;
     column *to = &c->column[name];
     void *const added = to->bytes + to->n * column_bytes[name];
     memset(added, 0, n * column_bytes[name]);

@@ -74,7 +74,7 @@ extern const unsigned char column_bytes[N_COLUMNS];
 extern const char *const column_names[N_COLUMNS];
 
 void column_push(columns *c, column_name name, uint32_t value);
-/* Room for n more elements, set to zero; NULL: out of memory, and the flag is set. */
+/* Room for n more elements, set to zero; NULL: n is 0, or out of memory, and the flag is set. */
 void *column_extend(columns *c, column_name name, size_t n);
 uint32_t column_value(const columns *c, column_name name, size_t k);
 void column_set(columns *c, column_name name, size_t k, uint32_t value);
