@@ -5,8 +5,8 @@
 
 Outputs do not contain anything that varies between runs: no times, no widget ids, no Python
 version; pieces of printed text are joined. Pictures are reduced to 256 colours, which takes a third
-of the bytes without a visible difference. Needs pip install ".[notebook,nvrtc]", on a machine with no
-GPU: its kernels are NVRTC's (docs/install.md), as a reader has them there.
+of the bytes without a visible difference. Needs pip install ".[notebook,nvrtc]", on a machine with
+no GPU: its kernels are NVRTC's (docs/install.md), as a reader has them there.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@
  *     <entry>_combine   C from its residues
  *
  * The planes take a byte per modulus and element of A, B and C. If that is more than the
- * parameter `workspace`, A's rows, B's columns and K are cut into blocks, which use the same workspace in turn: the last
- * three launches run for each block of C, and packing and products for each block of K. Of a batch
- * as many matrices are computed by a launch as fit.
+ * parameter `workspace`, A's rows, B's columns and K are cut into blocks, which use the same
+ * workspace in turn: the last three launches run for each block of C, and packing and products for
+ * each block of K. Of a batch as many matrices are computed by a launch as fit.
  */
 #include "plan_parts.h"
 

@@ -76,7 +76,8 @@ typedef struct smk_skinny {
     const char *products[SMK_SKINNY_KERNELS][2]; /* kernels, by [.][the thick operand is K-major] */
 } smk_skinny;
 
-/* Further kernels of rows that core/plan_ozaki.c plans: products by residues. NULL: another kind. */
+/* Further kernels of rows that core/plan_ozaki.c plans: products by residues. NULL: another
+ * kind. */
 typedef struct smk_ozaki {
     const char *scale, *pack, *combine;
     bool tma; /* the product reads and writes planes by TMA */

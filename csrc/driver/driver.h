@@ -175,8 +175,8 @@ void memory_set_complete(allocation *a);
 
 /* ---- fatbin.c ---- */
 
-/* The PTX in a module's image: text, a fat binary, or the wrapper that nvcc puts around one. *ptx is
- * from malloc. The message says what is missing. */
+/* The PTX in a module's image: text, a fat binary, or the wrapper that nvcc puts around one. *ptx
+ * is from malloc. The message says what is missing. */
 CUresult image_ptx(const void *image, char **ptx, size_t *bytes, char *message, size_t size);
 
 /* ---- module.c ---- */

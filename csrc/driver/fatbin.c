@@ -1,6 +1,6 @@
-/* The PTX in a module's image. The format of fat binaries is not documented by NVIDIA; the layout of
- * the headers is as ZLUDA describes it (dark_api, cuda_types/src/dark_api.rs), and as files of nvcc
- * 13.0 have it. Only what is read here is named. */
+/* The PTX in a module's image. The format of fat binaries is not documented by NVIDIA; the layout
+ * of the headers is as ZLUDA describes it (dark_api, cuda_types/src/dark_api.rs), and as files of
+ * nvcc 13.0 have it. Only what is read here is named. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

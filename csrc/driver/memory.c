@@ -1,7 +1,7 @@
 /* Allocations and their addresses.
  *
- * Allocation k is buffer k of every launch, at emu_buffer_address(k): its address never changes, and
- * kernels find it from whatever structure they read it. Addresses of device memory are beyond
+ * Allocation k is buffer k of every launch, at emu_buffer_address(k): its address never changes,
+ * and kernels find it from whatever structure they read it. Addresses of device memory are beyond
  * those of host processes (47 bits), so a host access is a fault, as with a GPU. Pinned and
  * managed memory is mapped at its own emulated address, so host and kernels use one pointer. There
  * is room for about a hundred such allocations at a time.

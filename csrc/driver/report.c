@@ -1,5 +1,5 @@
-/* The records of a run: lines of JSON in the file SMEMKERN_RUN_FILE, each written at once, so that a
- * program that crashes leaves all that came before. */
+/* The records of a run: lines of JSON in the file SMEMKERN_RUN_FILE, each written at once, so that
+ * a program that crashes leaves all that came before. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* The question that CUDA's runtime (cudart) asks before it works with a driver: a code over versions,
- * process, thread, the addresses of two export tables, the time, and the devices. Without an answer
- * no program that nvcc links runs on any other implementation of the driver API.
+/* The question that CUDA's runtime (cudart) asks before it works with a driver: a code over
+ * versions, process, thread, the addresses of two export tables, the time, and the devices. Without
+ * an answer no program that nvcc links runs on any other implementation of the driver API.
  *
  * The code is an HMAC (RFC 2104) with MD2 (RFC 1319). What it covers, and its key, are as ZLUDA
  * (dark_api/src/lib.rs) describes them. It protects nothing of the user's: program, runtime and

@@ -1,5 +1,5 @@
-/* Zstandard frames, as RFC 8878 describes them. Without dictionaries, which fat binaries do not use,
- * and without verification of the checksum. */
+/* Zstandard frames, as RFC 8878 describes them. Without dictionaries, which fat binaries do not
+ * use, and without verification of the checksum. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -102,7 +102,8 @@ typedef struct wgmma_args {
     wgmma_operand a, b;
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */
-    /* Of the product's launch, whose blocks take the tiles of all of them; 1: one per blockIdx.z. */
+    /* Of the product's launch, whose blocks take the tiles of all of them; 1: one per
+     * blockIdx.z. */
     long long batches;
 } wgmma_args;
 

@@ -67,9 +67,10 @@ enum {
     LAB_BY_INSTRUCTION = 8,
 };
 
-/* What lab_run records (core/recording.h): `steps` steps from `first` on, of these blocks (NULL: all)
- * and these warps of each block (NULL: all), in at most max_bytes. arrays: what the source says of
- * arrays in shared memory, as lines "name element-bytes columns". steps 0: records nothing. */
+/* What lab_run records (core/recording.h): `steps` steps from `first` on, of these blocks (NULL:
+ * all) and these warps of each block (NULL: all), in at most max_bytes. arrays: what the source
+ * says of arrays in shared memory, as lines "name element-bytes columns". steps 0: records
+ * nothing. */
 int lab_record(double first, double steps, double max_bytes, const double *blocks, size_t n_blocks,
                const uint32_t *warps, size_t n_warps, const char *arrays);
 /* The recording of the last run. NULL: there is none. */
@@ -83,9 +84,9 @@ int lab_run(int flags, double max_instructions, const double *blocks, size_t n_b
 /* Compiles CUDA C++ (lab/compiler); the PTX is lab_result, as a text. `name`: of the file. */
 int lab_compile_source(const char *name, const char *source, size_t size);
 
-/* The bank model (emu/cost/banks.h) for one request. kind 0: load, 1: store, 2: atomic, 3: ldmatrix.
- * out: wavefronts, ideal, lanes per group, sectors, ideal sectors; then the wavefront of each lane,
- * counted from 0, -1 for inactive lanes. */
+/* The bank model (emu/cost/banks.h) for one request. kind 0: load, 1: store, 2: atomic, 3:
+ * ldmatrix. out: wavefronts, ideal, lanes per group, sectors, ideal sectors; then the wavefront of
+ * each lane, counted from 0, -1 for inactive lanes. */
 enum { LAB_BANKS_NUMBERS = 5 + 32 };
 int lab_banks(const double address[32], uint32_t active, uint32_t width, int kind,
               int32_t out[LAB_BANKS_NUMBERS]);

@@ -12,7 +12,8 @@ size_t page_bytes(void);
 unsigned char *pages_map_guarded(size_t bytes);
 void pages_unmap_guarded(unsigned char *pages, size_t bytes);
 
-/* Zeros for large sparse arrays: the system provides a page on first access. NULL: out of memory. */
+/* Zeros for large sparse arrays: the system provides a page on first access. NULL: out of
+ * memory. */
 void *zeros_new(uint64_t bytes);
 void zeros_free(void *zeros, uint64_t bytes);
 

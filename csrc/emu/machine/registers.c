@@ -1,8 +1,8 @@
 /* setmaxnreg: warps give registers back to the pool of their block, and take others from it.
  *
- * At launch each warp has the kernel's registers per thread, and the pool is empty. .inc waits until
- * the pool has what the warp lacks. Registers are counted per thread of a warp: one of them is 32
- * of the register file.
+ * At launch each warp has the kernel's registers per thread, and the pool is empty. .inc waits
+ * until the pool has what the warp lacks. Registers are counted per thread of a warp: one of them
+ * is 32 of the register file.
  *
  * How many registers a kernel has at launch is ptxas's decision; these are its rules, as ptxas 13
  * applies them. Where none of them says how many, ptxas drops setmaxnreg, and it has no effect here

@@ -112,7 +112,7 @@ typedef struct ptx_variable {
     ptx_space space;
     ptx_type type; /* of an element */
     uint32_t align;
-    uint64_t size; /* bytes; 0 for an extern .shared array, sized at launch */
+    uint64_t size;    /* bytes; 0 for an extern .shared array, sized at launch */
     uint64_t columns; /* the last dimension of an array that has several; else 0 */
     /* In the module's block (global, const) or the function's block (shared, local, param) of that
      * space. Module-level .shared variables precede a function's. A .shared variable has the same

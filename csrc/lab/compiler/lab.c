@@ -28,7 +28,8 @@ void *lab_new(lab *l, size_t size) {
     return l->spare;
 }
 
-/* Doubles the room. The old items stay in the arena, so all vectors together take twice their size. */
+/* Doubles the room. The old items stay in the arena, so all vectors together take twice their
+ * size. */
 static bool grow(lab *l, lab_vector *v, size_t size) {
     const uint32_t capacity = v->capacity ? 2 * v->capacity : 16;
     void *items = arena_alloc(l->arena, capacity, size);
