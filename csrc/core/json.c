@@ -7,20 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool reserve(json *j, size_t more) {
+    if (j->out_of_memory || more > SIZE_MAX / 4) return !(j->out_of_memory = true);
+    const size_t needed = j->n + more + 1;
+    if (needed <= j->capacity) return true;
+    const size_t capacity = needed + needed / 2 + 256;
+    char *larger = capacity < SIZE_MAX / 2 ? realloc(j->text, capacity) : NULL;
+    if (!larger) return !(j->out_of_memory = true);
+    j->text = larger;
+    j->capacity = capacity;
+    return true;
+}
+
 static void append(json *j, const char *text, size_t n) {
-    if (n >= j->capacity - j->n) {
-        const size_t capacity = 2 * (j->n + n) + 1024;
-        char *larger = realloc(j->text, capacity);
-        if (!larger) {
-            j->out_of_memory = true;
-            return;
-        }
-        j->text = larger;
-        j->capacity = capacity;
-    }
+    if (!reserve(j, n)) return;
     memcpy(j->text + j->n, text, n);
     j->n += n;
     j->text[j->n] = 0;
+}
+
+void json_clear(json *j) {
+    j->n = 0;
+    j->out_of_memory = false;
 }
 
 void json_raw(json *j, const char *text) {

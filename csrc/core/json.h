@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 typedef struct json {
-    char *text;
+    char *text; /* malloc; NUL-terminated; NULL while it is empty */
     size_t n, capacity;
-    bool out_of_memory;
+    bool out_of_memory; /* later additions do nothing */
 } json;
 
+void json_clear(json *j);
 void json_raw(json *j, const char *text);
 /* Starts a member: of an object with a name; of an array, name NULL. */
 void json_next(json *j, const char *name);

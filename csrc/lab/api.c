@@ -15,12 +15,12 @@ lab_session session;
 
 void session_begin(void) {
     session.status = (smk_status){0};
-    text_clear(&session.result);
+    json_clear(&session.result);
 }
 
 smk_code session_end(void) {
-    if (!session.status.code && session.result.failed)
-        smk_fail_memory(&session.status, session.result.size, "a result");
+    if (!session.status.code && session.result.out_of_memory)
+        smk_fail_memory(&session.status, session.result.n, "a result");
     return session.status.code;
 }
 
@@ -46,11 +46,11 @@ const char *lab_error(void) {
 }
 
 const char *lab_result(void) {
-    return session.result.bytes ? session.result.bytes : "";
+    return session.result.text ? session.result.text : "";
 }
 
 size_t lab_result_bytes(void) {
-    return session.result.size;
+    return session.result.n;
 }
 
 void session_drop_job(void) {
@@ -99,33 +99,32 @@ int lab_load(const char *ptx, size_t size) {
 }
 
 static void entry_json(void *to, const emu_signature *s) {
-    text *t = to;
-    put_open(t, '{');
-    put_member_string(t, "name", s->entry);
-    put_member_number(t, "sharedBytes", s->static_shared_bytes);
-    put_member_bool(t, "cooperative", s->cooperative);
-    put_member_number(t, "registers", s->live_registers);
-    put_key(t, "parameters");
-    put_open(t, '[');
+    json *t = to;
+    json_open(t, NULL, '{');
+    json_text(t, "name", s->entry);
+    json_unsigned(t, "sharedBytes", s->static_shared_bytes);
+    json_true_false(t, "cooperative", s->cooperative);
+    json_unsigned(t, "registers", s->live_registers);
+    json_open(t, "parameters", '[');
     for (size_t k = 0; k < s->n_parameters; k++) {
         const emu_parameter *p = &s->parameters[k];
-        put_open(t, '{');
-        put_member_number(t, "offset", p->offset);
-        put_member_number(t, "size", p->size);
-        put_member_number(t, "scalarSize", p->scalar_size);
-        put_member_string(t, "kind", (char[]){p->kind, 0});
-        put_close(t, '}');
+        json_open(t, NULL, '{');
+        json_unsigned(t, "offset", p->offset);
+        json_unsigned(t, "size", p->size);
+        json_unsigned(t, "scalarSize", p->scalar_size);
+        json_text(t, "kind", (char[]){p->kind, 0});
+        json_close(t, '}');
     }
-    put_close(t, ']');
-    put_close(t, '}');
+    json_close(t, ']');
+    json_close(t, '}');
 }
 
 int lab_entries(void) {
     session_begin();
-    put_open(&session.result, '[');
+    json_open(&session.result, NULL, '[');
     emu_signatures_read(session.ptx ? session.ptx : "", session.ptx_bytes, entry_json,
                         &session.result, &session.status);
-    put_close(&session.result, ']');
+    json_close(&session.result, ']');
     return session_end();
 }
 
@@ -341,30 +340,29 @@ static double milliseconds(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void add_printed(text *t, smk_text *printed) {
+static void add_printed(json *t, smk_text *printed) {
     char *text_of = malloc(printed->size + 1);
     if (!text_of) {
-        t->failed = true;
+        t->out_of_memory = true;
         return;
     }
     for (size_t k = 0; k < printed->size; k++) /* a NUL would end the JSON string */
         text_of[k] = printed->bytes[k] ? printed->bytes[k] : ' ';
     text_of[printed->size] = 0;
-    put_member_string(t, "printed", text_of);
-    put_member_number(t, "lost", printed->lost);
+    json_text(t, "printed", text_of);
+    json_unsigned(t, "lost", printed->lost);
     free(text_of);
 }
 
-static void run_json(text *t, const smk_trace *trace, smk_text *printed, double time) {
-    put_open(t, '{');
-    put_key(t, "milliseconds");
-    text_format(t, "%.3f", time);
+static void run_json(json *t, const smk_trace *trace, smk_text *printed, double time) {
+    json_open(t, NULL, '{');
+    json_real(t, "milliseconds", time);
     add_printed(t, printed);
     if (trace) {
-        put_key(t, "trace");
+        json_next(t, "trace");
         trace_json(t, trace);
     }
-    put_close(t, '}');
+    json_close(t, '}');
 }
 
 static smk_code run_job(smk_job *job, int flags) {

@@ -95,7 +95,7 @@ int lab_compile_source(const char *name, const char *source, size_t size) {
     session_begin();
     char *ptx = lab_compile(name, source, size, error, sizeof error);
     if (!ptx) return smk_fail(&session.status, SMK_COMPILE, "%s", error);
-    text_add(&session.result, ptx, strlen(ptx));
+    json_raw(&session.result, ptx);
     free(ptx);
     return session_end();
 }

@@ -6,7 +6,7 @@
 #include "../emu/emu.h"
 #include "../core/recording.h"
 #include "api.h"
-#include "text.h"
+#include "../core/json.h"
 
 enum { LAB_MAX_BUFFERS = 256, LAB_MAX_PTX = 64 << 20 };
 
@@ -19,7 +19,7 @@ typedef struct buffer_name {
 
 typedef struct lab_session {
     smk_status status;
-    text result;
+    json result;
     char *ptx;
     size_t ptx_bytes;
     char key[32]; /* of its module in the emulator's cache */
@@ -45,8 +45,8 @@ smk_code session_end(void);
 void session_drop_job(void);
 uint64_t *block_numbers(const double *blocks, size_t n);
 
-void trace_json(text *t, const smk_trace *trace);
-void variants_json(text *t);
+void trace_json(json *t, const smk_trace *trace);
+void variants_json(json *t);
 
 /* Bytes of an element; 0: there is no such type. */
 int data_element_bytes(const char *type);

@@ -6,51 +6,48 @@
 
 /* ---- the table ---- */
 
-static void param_json(text *t, const smk_param *p) {
-    put_open(t, '{');
-    put_member_string(t, "name", p->name);
-    put_member_string(t, "doc", p->doc);
-    put_member_signed(t, "fallback", p->fallback);
-    put_member_bool(t, "runtime", p->runtime);
+static void param_json(json *t, const smk_param *p) {
+    json_open(t, NULL, '{');
+    json_text(t, "name", p->name);
+    json_text(t, "doc", p->doc);
+    json_number(t, "fallback", p->fallback);
+    json_true_false(t, "runtime", p->runtime);
     if (p->n_legal) {
-        put_key(t, "legal");
-        put_open(t, '[');
+        json_open(t, "legal", '[');
         for (int k = 0; k < p->n_legal; k++)
-            put_signed(t, p->legal[k]);
-        put_close(t, ']');
+            json_number(t, NULL, p->legal[k]);
+        json_close(t, ']');
     } else {
-        put_member_signed(t, "first", p->first);
-        put_member_signed(t, "last", p->last);
+        json_number(t, "first", p->first);
+        json_number(t, "last", p->last);
     }
-    put_close(t, '}');
+    json_close(t, '}');
 }
 
-static void variant_json(text *t, const smk_variant *v) {
-    put_open(t, '{');
-    put_member_string(t, "op", smk_op_names[v->op]);
-    put_member_string(t, "name", v->name);
-    put_member_string(t, "entry", v->entry);
-    put_member_string(t, "summary", v->summary);
-    put_member_string(t, "differsFrom", v->differs_from);
-    put_member_signed(t, "minSm", v->min_sm);
-    put_key(t, "dtypes");
-    put_open(t, '[');
+static void variant_json(json *t, const smk_variant *v) {
+    json_open(t, NULL, '{');
+    json_text(t, "op", smk_op_names[v->op]);
+    json_text(t, "name", v->name);
+    json_text(t, "entry", v->entry);
+    json_text(t, "summary", v->summary);
+    json_text(t, "differsFrom", v->differs_from);
+    json_number(t, "minSm", v->min_sm);
+    json_open(t, "dtypes", '[');
     for (int k = 0; k < v->n_dtypes; k++)
-        put_string(t, v->dtypes[k].name);
-    put_close(t, ']');
-    put_key(t, "params");
-    put_open(t, '[');
+        json_text(t, NULL, v->dtypes[k].name);
+    json_close(t, ']');
+    json_open(t, "params", '[');
     for (int k = 0; k < v->n_params; k++)
         param_json(t, &v->params[k]);
-    put_close(t, ']');
-    put_close(t, '}');
+    json_close(t, ']');
+    json_close(t, '}');
 }
 
-void variants_json(text *t) {
-    put_open(t, '[');
+void variants_json(json *t) {
+    json_open(t, NULL, '[');
     for (size_t k = 0; k < smk_n_variants; k++)
         variant_json(t, &smk_variants[k]);
-    put_close(t, ']');
+    json_close(t, ']');
 }
 
 /* ---- a variant with its parameters ---- */
@@ -110,10 +107,10 @@ static smk_code choose(const char *op, const char *variant, const char *dtype, c
                               status);
 }
 
-static void image_json(text *t, const chosen *c) {
+static void image_json(json *t, const chosen *c) {
     char name[512];
     smk_image_name(c->variant, c->dtype, c->values, name, sizeof name);
-    put_string(t, name);
+    json_text(t, NULL, name);
 }
 
 int lab_image(const char *op, const char *variant, const char *dtype, const char *settings) {
@@ -205,42 +202,39 @@ static smk_code add_buffers(const problem *p, int itemsize) {
     return session.status.code;
 }
 
-static void plan_json(text *t, const chosen *c, const problem *p) {
-    put_open(t, '{');
-    put_key(t, "image");
+static void plan_json(json *t, const chosen *c, const problem *p) {
+    json_open(t, NULL, '{');
+    json_next(t, "image");
     image_json(t, c);
-    put_key(t, "launches");
-    put_open(t, '[');
+    json_open(t, "launches", '[');
     for (size_t k = 0; k < session.plan.n_launches; k++) {
         const smk_launch *l = &session.plan.launches[k];
-        put_open(t, '{');
-        put_member_string(t, "entry", l->entry);
-        put_member_dims(t, "grid", l->grid);
-        put_member_dims(t, "block", l->block);
-        put_member_dims(t, "cluster", l->cluster);
-        put_member_bool(t, "cooperative", l->cooperative);
-        put_member_number(t, "sharedBytes", l->shared_bytes);
-        put_close(t, '}');
+        json_open(t, NULL, '{');
+        json_text(t, "entry", l->entry);
+        json_extent(t, "grid", l->grid);
+        json_extent(t, "block", l->block);
+        json_extent(t, "cluster", l->cluster);
+        json_true_false(t, "cooperative", l->cooperative);
+        json_unsigned(t, "sharedBytes", l->shared_bytes);
+        json_close(t, '}');
     }
-    put_close(t, ']');
-    put_key(t, "buffers");
-    put_open(t, '[');
+    json_close(t, ']');
+    json_open(t, "buffers", '[');
     for (int k = 0; k < p->n_arrays; k++) {
         const array *a = &p->arrays[k];
-        put_open(t, '{');
-        put_member_string(t, "name", a->name);
-        put_member_string(t, "dtype", c->dtype->name);
-        put_member_bool(t, "written", a->written);
-        put_member_number(t, "bytes", session.buffers[k].bytes);
-        put_key(t, "shape");
-        put_open(t, '[');
-        put_signed(t, a->rows);
-        if (a->columns) put_signed(t, a->columns);
-        put_close(t, ']');
-        put_close(t, '}');
+        json_open(t, NULL, '{');
+        json_text(t, "name", a->name);
+        json_text(t, "dtype", c->dtype->name);
+        json_true_false(t, "written", a->written);
+        json_unsigned(t, "bytes", session.buffers[k].bytes);
+        json_open(t, "shape", '[');
+        json_number(t, NULL, a->rows);
+        if (a->columns) json_number(t, NULL, a->columns);
+        json_close(t, ']');
+        json_close(t, '}');
     }
-    put_close(t, ']');
-    put_close(t, '}');
+    json_close(t, ']');
+    json_close(t, '}');
 }
 
 int lab_plan(const char *op, const char *variant, const char *dtype, const char *settings,
