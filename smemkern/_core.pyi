@@ -522,7 +522,9 @@ def observe(
     or None). The other parameters are for traces. hazards: look for hazards. equal_writes: also
     for races between writes of equal values. only_if_clean: write a Kernel's arrays only if
     there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and
-    then as progress(blocks done, blocks in total). by_instruction: count also by PTX instruction.
+    then as progress(blocks done, blocks in total). by_instruction: count also by PTX
+    instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays); the
+    result then has two more items, the recording and its launches.
     """
 
 @overload

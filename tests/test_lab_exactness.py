@@ -21,9 +21,9 @@ import pytest
 
 import smemkern
 import smemkern.mistakes
+from chromium import browser
 from corpus import CASES
 from lab_cases import NotPlain, operands, recorded, variant_case
-from test_explorer import browser
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -1,7 +1,7 @@
 """The page of a recording in a headless browser: its reader beside the Python one, its views.
 
 A page is made as smemkern._web does it, with a script behind it that asks and operates it, and
-writes the answers into the document, which the browser prints (as test_explorer.py).
+writes the answers into the document, which the browser prints (chromium.py finds it).
 """
 
 import base64
@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import smemkern
+from chromium import browser
 from recordings import EVENTS, NONE, OPERATIONS, Recorder, transpose
 from smemkern import _web
 from smemkern._replay.recording import Recording
-from test_explorer import browser
 from test_replay_locals import SOURCE
 
 SCRIPTS = Path(__file__).with_name("replay_page")

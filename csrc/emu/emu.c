@@ -130,12 +130,12 @@ void emu_close(emu_module *module) {
 }
 
 emu_memory emu_variables(const emu_module *m, bool constant) {
-    return constant ? (emu_memory){m->constants, m->ptx->const_bytes}
-                    : (emu_memory){m->globals, m->ptx->global_bytes};
+    return constant ? (emu_memory){m->constants, size_from(m->ptx->const_bytes)}
+                    : (emu_memory){m->globals, size_from(m->ptx->global_bytes)};
 }
 
 void emu_move_globals(emu_module *m, unsigned char *to) {
-    memcpy(to, m->globals, m->ptx->global_bytes);
+    memcpy(to, m->globals, size_from(m->ptx->global_bytes));
     guarded_free(m->globals, m->ptx->global_bytes);
     m->globals = to;
     m->globals_moved = true;
@@ -145,7 +145,7 @@ bool emu_find_variable(const emu_module *m, const char *name, emu_variable *out)
     for (uint32_t k = 0; k < m->ptx->n_variables; k++) {
         const ptx_variable *v = m->ptx->variables[k];
         if ((v->space != PTX_GLOBAL && v->space != PTX_CONST) || strcmp(v->name, name)) continue;
-        *out = (emu_variable){v->offset, v->size, v->space == PTX_CONST};
+        *out = (emu_variable){size_from(v->offset), size_from(v->size), v->space == PTX_CONST};
         return true;
     }
     return false;

@@ -130,14 +130,16 @@ static const char probe_doc[] =
 
 static const char observe_doc[] =
     "observe(what, args, kwargs, repeat=0, trace=False, hazards=False, equal_writes=False,\n"
-    "        only_if_clean=False, blocks=None, progress=None, by_instruction=False)\n"
+    "        only_if_clean=False, blocks=None, progress=None, by_instruction=False,\n"
+    "        recording=None)\n"
     "--\n\n"
     "Run an operation or a Kernel: (result, milliseconds of each of `repeat` more runs, raw trace\n"
     "or None). The other parameters are for traces. hazards: look for hazards. equal_writes: also\n"
     "for races between writes of equal values. only_if_clean: write a Kernel's arrays only if\n"
     "there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and\n"
-    "then as progress(blocks done, blocks in total). by_instruction: count also by PTX "
-    "instruction.\n";
+    "then as progress(blocks done, blocks in total). by_instruction: count also by PTX\n"
+    "instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays); the\n"
+    "result then has two more items, the recording and its launches.\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
