@@ -524,7 +524,7 @@ def observe(
     there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and
     then as progress(blocks done, blocks in total). by_instruction: count also by PTX
     instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays); the
-    result then has two more items, the recording and its launches.
+    result then has two more items, the recording and the places of the arguments' arrays.
     """
 
 @overload

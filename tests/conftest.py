@@ -1,5 +1,7 @@
 import ctypes
 import gc
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,9 @@ import first_run
 import smemkern
 from checks import HAS_GPU
 from command import Commands
+
+# For buildtools/ of the clone; at the end, so that an installed smemkern is found first.
+sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 
 def pytest_addoption(parser):

@@ -139,7 +139,7 @@ static const char observe_doc[] =
     "there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and\n"
     "then as progress(blocks done, blocks in total). by_instruction: count also by PTX\n"
     "instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays); the\n"
-    "result then has two more items, the recording and its launches.\n";
+    "result then has two more items, the recording and the places of the arguments' arrays.\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"

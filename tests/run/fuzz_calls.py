@@ -7,13 +7,15 @@ Output pointers are valid, as no driver can check them. Everything else is drawn
 import ctypes
 import json
 import random
+import re
 import sys
 from pathlib import Path
 
 library, seed, ptx = sys.argv[1:]
 rng = random.Random(int(seed))
 driver = ctypes.CDLL(library)
-OUT = ctypes.create_string_buffer(1 << 16)  # larger than any allocation here
+OUT = ctypes.create_string_buffer(1 << 16)  # as large as any copy here, or no allocation is
+LARGEST = 1 << 40  # bytes: more than the host gives
 NAME = ctypes.create_string_buffer(b"add")
 IMAGE = ctypes.create_string_buffer(Path(ptx).read_bytes())
 PARAMS = (ctypes.c_void_p * 8)(*[ctypes.addressof(OUT)] * 8)
@@ -67,7 +69,13 @@ def address():
     return rng.choice(near + near + wild)
 
 
-def argument(letter):
+def copied_size():
+    """Of a copy from or to OUT: pinned memory may have more bytes than OUT."""
+    bytes_ = size()
+    return bytes_ if bytes_ <= len(OUT) or bytes_ > LARGEST else len(OUT)
+
+
+def argument(letter, name):
     if letter == "p":
         return ctypes.cast(OUT, ctypes.c_void_p)
     if letter in "nmk":
@@ -76,7 +84,8 @@ def argument(letter):
         return None
     if letter == "i":
         return ctypes.c_int(number())
-    return ctypes.c_uint64({"s": size, "h": handle, "a": address}[letter]() % 2**64)
+    of_size = copied_size if re.match("cuMemcpy(HtoD|DtoH)", name) else size
+    return ctypes.c_uint64({"s": of_size, "h": handle, "a": address}[letter]() % 2**64)
 
 
 seen = {}
@@ -89,7 +98,7 @@ for step in range(3000):
         driver.cuCtxSetCurrent(context)
     name, *letters = rng.choice(CALLS)
     made = ctypes.c_uint64(0)
-    given = [ctypes.byref(made) if one[0] == ">" else argument(one) for one in letters]
+    given = [ctypes.byref(made) if one[0] == ">" else argument(one, name) for one in letters]
     OUT.raw = bytes(len(OUT))
     result = getattr(driver, name)(*given)
     seen.setdefault(name, set()).add(result)
