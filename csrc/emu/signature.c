@@ -111,7 +111,7 @@ static smk_code make_signature(const ptx_module *module, const ptx_function *f, 
     out->args_bytes = (size_t)f->parameters_bytes;
     out->static_shared_bytes = (size_t)f->shared_bytes;
     out->max_threads = max_threads(f);
-    out->local_bytes = f->local_bytes;
+    out->local_bytes = (size_t)f->local_bytes;
     out->cooperative = is_cooperative(module, f);
     out->live_registers = f->frame_bytes / ptx_slot_bytes(PTX_B32);
     for (uint32_t i = 0; i < f->n_parameters; i++) {

@@ -29,7 +29,7 @@ static void set_words(const hazards *h, uint32_t k, unsigned char *words) {
     const uint64_t bytes = h->launch->regions[k].size;
     for (const detector *d = h->joined; d; d = d->next) {
         const shadow *s = &d->regions[k];
-        if (d->epochs_cleared) memset(words, 1, (bytes + WORD_BYTES - 1) / WORD_BYTES);
+        if (d->epochs_cleared) memset(words, 1, size_from((bytes + WORD_BYTES - 1) / WORD_BYTES));
         for (uint64_t at = 0; s->epochs.write && at < bytes; at += 1u << s->shift)
             words[at / WORD_BYTES] |= s->epochs.write[at >> s->shift] != 0;
     }
