@@ -523,8 +523,8 @@ def observe(
     for races between writes of equal values. only_if_clean: write a Kernel's arrays only if
     there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and
     then as progress(blocks done, blocks in total). by_instruction: count also by PTX
-    instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays); the
-    result then has two more items, the recording and the places of the arguments' arrays.
+    instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays);
+    the result then has two more items, the recording and the places of the arguments' arrays.
     """
 
 @overload

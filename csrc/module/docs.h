@@ -138,8 +138,8 @@ static const char observe_doc[] =
     "for races between writes of equal values. only_if_clean: write a Kernel's arrays only if\n"
     "there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and\n"
     "then as progress(blocks done, blocks in total). by_instruction: count also by PTX\n"
-    "instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays); the\n"
-    "result then has two more items, the recording and the places of the arguments' arrays.\n";
+    "instruction. recording: (first step, steps, bytes at most, blocks, warps, shared arrays);\n"
+    "the result then has two more items, the recording and the places of the arguments' arrays.\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
