@@ -326,7 +326,7 @@ def replay(
         The window that is recorded at once; Replay records others as they are needed.
     max_bytes : int
         The limit of a recording: the window ends before a step that exceeds it, and the header says
-        so ("truncated"). While a recording is made, memory holds it up to three times.
+        so ("truncated"). While a recording is made, memory holds it up to four times.
     equal_writes, progress
         As for trace.
 
