@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine import LANES, NONE, Machine
+from .._replay.recording import LANES, NONE
+from .machine import Machine
 
 
 class Wrong(Exception):

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine import LANES, Machine, Place
+from .._replay.recording import LANES
+from .machine import Machine, Place
 
 
 class LaneState(NamedTuple):
@@ -49,14 +50,7 @@ def _place_of(machine: Machine, warp: int, lane: int, step: int) -> Place | None
     has_lane = machine.columns["step_active"][rest - machine.first] >> lane & 1 == 1
     if has_lane.any():
         return machine.place(int(rest[has_lane.argmax()]))
-    for one in machine.header.get("end", ()):
-        if one["warp"] == warp and one["lanes"] >> lane & 1:
-            return machine.places[one["instruction"]]
     return None
-
-
-def _rows_before(machine: Machine, step: int) -> int:
-    return int(machine.columns["first_event"][step - machine.first])
 
 
 def _rows(machine: Machine, kind: str, step: int) -> NDArray[np.int64]:

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._replay.recording import Recording
+from .._replay.recording import LANES, NONE, Recording, Writer
 
-LANES = 32
-NONE = 0xFFFFFFFF
 READS = frozenset("load ldmatrix copy_async_read bulk_read matrix_read texture atomic".split())
 WRITES = frozenset("store stmatrix copy_async_write bulk_write store_async atomic".split())
 _ARRAY_MASK = (1 << 40) - 1
@@ -55,15 +53,6 @@ class Access(NamedTuple):
     @property
     def lanes(self) -> list[int]:
         return lanes_of(self.active)
-
-
-class Write(NamedTuple):
-    """Who wrote a word last."""
-
-    warp: int | None
-    lane: int
-    step: int | None
-    instruction: int | None
 
 
 def lanes_of(mask: int) -> list[int]:
@@ -351,9 +340,8 @@ class Machine:
         data = words.view(np.uint8)
         return data[offset : offset + size].tobytes() if offset + size <= len(data) else None
 
-    def writer(self, memory: int, offset: int, step: int) -> Write | None:
-        found = self.recording.writer(memory, offset // 4, step)
-        return None if found is None else Write(*found)
+    def writer(self, memory: int, offset: int, step: int) -> Writer | None:
+        return self.recording.writer(memory, offset // 4, step)
 
 
 def _numbers(words: NDArray[Any], at: NDArray[Any], size: int) -> NDArray[np.uint64]:

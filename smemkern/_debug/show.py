@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._replay.recording import UNINITIALIZED
+from .._replay.recording import LANES, UNINITIALIZED
 from .expressions import Array, Cell, Scope
 from .frames import frames
 from .lanes import lane_states
-from .machine import LANES, Access, Machine, Place, lanes_of
+from .machine import Access, Machine, Place, lanes_of
 from .session import Session
 
 WIDTH = 80
