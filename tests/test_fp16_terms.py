@@ -127,29 +127,66 @@ def test_fp16x3_is_not(device, rng):
     assert np.max(abs(result - exact) / size) > (64 + 64) * 2.0**-24
 
 
+def hide(a: np.ndarray, b: np.ndarray, rows: slice, columns: object) -> None:
+    """Makes one element of these rows of A huge, and gives it zeros to meet in these columns: there
+    only elements count that lose bits beside it."""
+    a[rows, 3], b[3, columns] = 2.0**30, 0
+
+
 @pytest.mark.parametrize("side", ["row", "column"])
-def test_wide_tiles_have_the_bits_of_tf32x3(side, device, rng):
-    """Of 3 x 2 tiles those of one row or column, of any place in them, and no others."""
+def test_tiles_of_many_small_sums_have_the_bits_of_tf32x3(side, device, rng):
+    """Of 3 x 2 tiles those of one row or column, and no others."""
     a, b = (rng.standard_normal(s).astype("f4") for s in ((300, 200), (200, 140)))
+    left, right = (a, b) if side == "row" else (b.T, a.T)
+    right[3] = 0
     before = smemkern.gemm(a, b, variant=GUARDED, device=device)
-    at = int(rng.integers(128, 256)) if side == "row" else int(rng.integers(128, 140))
-    wide = (a if side == "row" else b.T)[at]
-    wide[int(rng.integers(200))] = 2.0**-40
+    hide(left, right, slice(128, 256), slice(None))
     result = smemkern.gemm(a, b, variant=GUARDED, device=device)
     words = smemkern.gemm(a, b, variant="tf32x3", device=device)
     taken = np.s_[128:256] if side == "row" else np.s_[:, 128:]
     assert result[taken].tobytes() == words[taken].tobytes()
-    left = np.ones(result.shape, bool)
-    left[taken] = False
-    assert np.array_equal(result[left], before[left])
-    assert np.mean(result[left] != words[left]) > 0.1
+    rest = np.ones(result.shape, bool)
+    rest[taken] = False
+    assert np.array_equal(result[rest], before[rest])
+    assert np.mean(result[rest] != words[rest]) > 0.1
+
+
+@pytest.mark.parametrize("side", ["row", "column"])
+def test_few_small_sums_are_computed_again(side, device, rng):
+    """The others of a wide tile have the bits that they have in one that is not."""
+    a, b = (rng.standard_normal(s).astype("f4") for s in ((300, 200), (200, 140)))
+    left, right = (a, b) if side == "row" else (b.T, a.T)
+    at, columns = int(rng.integers(len(left))), rng.choice(right.shape[1], 5, replace=False)
+    right[3, columns] = 0
+    before = smemkern.gemm(a, b, variant=GUARDED, device=device)
+    hide(left, right, slice(at, at + 1), columns)
+    assert of_bound(a, b, device=device) <= 1
+    assert of_bound(a, b, device=device, split=2) <= 1
+    result = smemkern.gemm(a, b, variant=GUARDED, device=device)
+    others = np.delete(result if side == "row" else result.T, at, axis=0)
+    same = others == np.delete(before if side == "row" else before.T, at, axis=0)
+    assert np.mean(~same) < 0.01  # those that happen to be small
+
+
+def test_zero_rows_and_columns_of_wide_tiles(device, rng):
+    """Their sums are 0, which is no reason to compute them again."""
+    a, b = spans(rng, 0, 0, 140, 150).astype("f4"), spans(rng, 0, 0, 150, 130).astype("f4")
+    a[rng.choice(140, 90, replace=False)], b[:, rng.choice(130, 90, replace=False)] = 0, 0
+    a[:, 0] *= np.float32(2.0**30)
+    assert of_bound(a, b, device=device) <= 1
+    words = smemkern.gemm(a, b, variant="tf32x3", device=device)
+    result = smemkern.gemm(a, b, variant=GUARDED, device=device)
+    zero = (a == 0).all(axis=1)[:, None] | (b == 0).all(axis=0)
+    assert (result[zero] == 0).all()
+    assert np.mean(result[~zero] != words[~zero]) > 0.1
 
 
 def test_blocks_take_tiles_of_both_kinds(device, rng):
     """More tiles than multiprocessors: the ring goes on from one kind to the other."""
     a, b = spans(rng, 0, 0, 128 * 30, 100), spans(rng, 0, 0, 100, 128 * 11)
+    b[7, rng.choice(128 * 11, 600, replace=False)] = 0
     for row in rng.choice(128 * 30, 9, replace=False):
-        a[row, rng.integers(100)] *= 2.0**-40
+        a[row, 7] *= 2.0 ** rng.integers(0, 60)
     assert of_bound(a, b, device=device, split=1) <= 1
 
 

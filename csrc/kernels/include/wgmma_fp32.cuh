@@ -55,9 +55,6 @@ constexpr int BLOCK_M = 128; /* two sets of accumulators */
 #endif
 #include "wgmma_fragment.cuh"
 
-/* Rows whose epilogue takes the scales of rows from shared memory. */
-#define STAGED_SCALES (GUARDED || PACK_BOTH)
-
 constexpr int A_PART = BLOCK_M * 128;
 template <typename T> constexpr int B_TILE = BLOCK_N * (PACK_BOTH ? 128 : BLOCK_K<T> * 4);
 constexpr int STAGE = PARTS * A_PART + B_TILE<operand>;
@@ -233,8 +230,8 @@ __device__ __forceinline__ int column_of(int i) {
     return i / 2 % 2 * COLUMN_STEP;
 }
 
-__device__ __forceinline__ int row_of(int i) {
-    return i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+__device__ __forceinline__ int row_of(int i, int thread = threadIdx.x) {
+    return i / 4 * 8 + thread % 4 * 2 + i % 2;
 }
 
 #if SCALED
@@ -245,33 +242,54 @@ __device__ __forceinline__ float unscaled(float sum, int exponent) {
     return sum * power_of_two(half) * power_of_two(-exponent - half);
 }
 
-/* The product of the same elements as sum[i], if that is NaN. */
-__device__ __forceinline__ void replace_nan(const gemm_args &g, float (&sum)[REGISTERS], int i,
-                                            part_range steps, int row0, int column) {
-    const int row = row0 + row_of(i);
-    if (sum[i] != sum[i] && row < g.M && column + column_of(i) < g.N)
-        sum[i] =
-            plain_product(g, row, column + column_of(i), (long long)steps.first * BLOCK_K<operand>,
-                          min((long long)steps.end * BLOCK_K<operand>, g.K));
-}
-#endif
-
-#if STAGED_SCALES
-/* Exponents of a tile's rows, for each warpgroup. Read one by one from global memory they would
- * cost a tile some 10 us. */
+/* Exponents of a tile's rows, for each warpgroup; ZERO_ROW: all of the row is 0. Read one by one from
+ * global memory they would cost a tile some 10 us. */
 typedef signed char row_exponents[BLOCK_M];
+constexpr int ZERO_ROW = 127;
 
 __device__ __forceinline__ void stage_exponents(const wgmma_args &w, row_exponents &to, int row0) {
     const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
 #pragma unroll
-    for (int row = threadIdx.x % 128; row < BLOCK_M; row += 128)
-        to[row] = (signed char)scale_of(rows[min(row0 + row, w.a.rows - 1)]);
+    for (int row = threadIdx.x % 128; row < BLOCK_M; row += 128) {
+        const unsigned largest = rows[min(row0 + row, w.a.rows - 1)];
+        to[row] = (signed char)(largest ? scale_of(largest) : ZERO_ROW);
+    }
 }
 
+/* A bit per sum of a thread. */
+typedef struct sum_set {
+    unsigned words[REGISTERS / 32];
+} sum_set;
+
+/* Computes the sums of a set by FFMAs, one after the other, each by a warp. */
+__device__ __forceinline__ void replace(const gemm_args &g, float (&sum)[REGISTERS], sum_set wrong,
+                                        part_range steps, int row0, int column) {
+    const long long first = (long long)steps.first * BLOCK_K<operand>;
+    const long long end = min((long long)steps.end * BLOCK_K<operand>, (long long)g.K);
+#pragma unroll
+    for (int j = 0; j < REGISTERS / 32; j++) {
+        unsigned &word = wrong.words[j];
+        for (;;) {
+            const unsigned lanes = __ballot_sync(0xffffffff, word != 0);
+            if (lanes == 0) break;
+            const int owner = __ffs(lanes) - 1;
+            const int at = __shfl_sync(0xffffffff, 32 * j + __ffs(word) - 1, owner);
+            const int its_column = __shfl_sync(0xffffffff, column, owner) + column_of(at);
+            const float x =
+                plain_product_by_warp(g, row0 + row_of(at, owner), its_column, first, end);
+            if (threadIdx.x % 32 != owner) continue;
+            word &= word - 1;
+#pragma unroll
+            for (int i = 32 * j; i < 32 * (j + 1); i++)
+                if (i == at) sum[i] = x;
+        }
+    }
+}
+
+/* Also replaces NaN, and the sums of the set. */
 __device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents &rows,
-                                        const columns &mine, float (&sum)[REGISTERS],
+                                        const columns &mine, float (&sum)[REGISTERS], sum_set wrong,
                                         part_range steps, int row0, int column, int consumer) {
-    bool any_nan = false;
     int n[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -280,29 +298,57 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents 
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
         sum[i] = unscaled(sum[i], n[i / 2 % 2] + rows[row_of(i)]);
-        any_nan |= sum[i] != sum[i];
+        if (sum[i] != sum[i] && row0 + row_of(i) < g.M && column + column_of(i) < g.N)
+            wrong.words[i / 32] |= 1u << i % 32;
     }
-    if (any_nan) {
-#pragma unroll
-        for (int i = 0; i < REGISTERS; i++)
-            replace_nan(g, sum, i, steps, row0, column);
-    }
+    replace(g, sum, wrong, steps, row0, column);
 }
-#elif SCALED
-__device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
-                                        float (&sum)[REGISTERS], part_range steps, int row0,
-                                        int column) {
-    const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
-    int n[2];
+#endif
+
+#if GUARDED
+/* ---- sums of wide tiles: see wgmma_guard.cuh ---- */
+
+/* The sums that small elements may have cost too much: those below LEAST_SUM, unless one operand is
+ * all 0. */
+__device__ __forceinline__ sum_set unsure(const gemm_args &g, const wgmma_args &w,
+                                          const row_exponents &rows, const float (&sum)[REGISTERS],
+                                          int row0, int column) {
+    bool counts[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        n[h] = scale_of(largest_of_column(g, w, column + h));
+    for (int h = 0; h < 2; h++) {
+        const int n = column + h * COLUMN_STEP;
+        counts[h] = n < g.N && largest_of_column(g, w, n) != 0;
+    }
+    sum_set found = {};
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
-        const int row = min(row0 + row_of(i), w.a.rows - 1);
-        sum[i] = unscaled(sum[i], n[i / 2 % 2] + scale_of(rows[row]));
-        replace_nan(g, sum, i, steps, row0, column);
+        const int row = row_of(i);
+        if (fabsf(sum[i]) < LEAST_SUM && counts[i / 2 % 2] && row0 + row < g.M &&
+            rows[row] != ZERO_ROW)
+            found.words[i / 32] |= 1u << i % 32;
     }
+    return found;
+}
+
+/* Whether a warp would take longer for these than the tile takes with tf32 terms. */
+__device__ __forceinline__ bool too_many(sum_set found) {
+    int count = 0;
+    for (unsigned word : found.words)
+        count += __popc(word);
+    return __reduce_add_sync(0xffffffff, count) > MOST_UNSURE;
+}
+
+/* The same sums from tf32 terms. */
+template <int B_ACROSS>
+__device__ __forceinline__ void accumulate_words(const gemm_args &g, float (&sum)[REGISTERS],
+                                                 ring &r, const columns &mine, int consumer,
+                                                 part_range steps) {
+    asm volatile("" : "+r"(consumer)); /* else addresses stay in registers: too few are left */
+    columns words = my_columns<float, B_ACROSS>(consumer);
+    words.scale[0] = mine.scale[0];
+    words.scale[1] = mine.scale[1];
+    steps = steps_of_words(g, steps);
+    accumulate<float, B_ACROSS>(sum, r, words, consumer, steps.end - steps.first);
 }
 #endif
 
@@ -388,7 +434,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 #endif
     } else {
         take_registers<CONSUMER_REGISTERS>();
-#if STAGED_SCALES
+#if SCALED
         __shared__ row_exponents rows[CONSUMERS];
 #endif
         const int consumer = group - 1;
@@ -406,27 +452,28 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 mine.scale[i] =
                     power_of_two(scale_of(largest_of_column(g, w, column + i * COLUMN_STEP)));
 #endif
-#if STAGED_SCALES
+#if SCALED
             if (w.steps > 0) stage_exponents(w, rows[consumer], row0);
 #endif
 #if GUARDED
-            if (is_wide(g, w, row0, column0, 1 + consumer)) {
-                int same = consumer;
-                asm volatile("" : "+r"(same)); /* for the same reason as below */
-                columns words = my_columns<float, B_ACROSS>(same);
-                words.scale[0] = mine.scale[0];
-                words.scale[1] = mine.scale[1];
-                const part_range steps = steps_of_words(g, at.steps);
-                accumulate<float, B_ACROSS>(sum, r, words, consumer, steps.end - steps.first);
-            } else
+            const bool wide = is_wide(g, w, row0, column0, 1 + consumer);
 #endif
-                accumulate<operand, B_ACROSS>(sum, r, mine, consumer,
-                                              at.steps.end - at.steps.first);
-#if STAGED_SCALES
+            accumulate<operand, B_ACROSS>(sum, r, mine, consumer, at.steps.end - at.steps.first);
+#if SCALED
+            sum_set wrong = {};
+#endif
+#if GUARDED
+            if (wide) {
+                wrong = unsure(g, w, rows[consumer], sum, row0, column);
+                if (block_any(too_many(wrong))) {
+                    wrong = {};
+                    accumulate_words<B_ACROSS>(g, sum, r, mine, consumer, at.steps);
+                }
+            }
+#endif
+#if SCALED
             if (w.steps > 0)
-                unscale(g, rows[consumer], mine, sum, at.steps, row0, column, consumer);
-#elif SCALED
-            if (w.steps > 0) unscale(g, w, sum, at.steps, row0, column);
+                unscale(g, rows[consumer], mine, sum, wrong, at.steps, row0, column, consumer);
 #endif
 #pragma unroll
             for (int i = 0; i < REGISTERS; i++)
@@ -435,7 +482,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 add_old(g, blockIdx.z, sum,
                         [&](int i) { return make_int2(row0 + row_of(i), column + column_of(i)); });
             }
-#if STAGED_SCALES
+#if SCALED
             /* Else addresses of boxes stay in registers, of which there are too few. */
             asm volatile("" : "+r"(mine.offset));
 #endif

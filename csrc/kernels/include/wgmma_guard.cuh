@@ -1,37 +1,52 @@
-/* fp16x3_guarded: tiles in which two fp16 terms would lose too much are computed with tf32 terms.
+/* fp16x3_guarded: sums that two fp16 terms may have spoilt are computed again.
  *
  * Two fp16 terms of a scaled element x represent it to within 2^-25, or 2^-22 |x| where that is
  * more: fp16 ends at 2^-24. A row of A or column of B is wide if it has an element with
  * 0 < |x| < 2 / max(K, 16), which so may lose more than max(2^-22, K 2^-26) of itself. The search
- * for the scales finds the largest and the smallest elements.
+ * for the scales finds the largest and the smallest elements. In N(0,1) data about one row in 10^4
+ * is wide, whatever K is.
  *
- *   tile of C      no row, no column is wide: fp16x3        some are: tf32x3 (twice as many stages)
- *   A              two fp16 planes, packed, by TMA          raw, by cp.async; the producer's 128
- *                                                           threads split it and store both planes
- *   B              raw, by TMA; the consumers split it      the same
+ * All small elements together cost a sum less than K 2^-8. That is within the bound (choosing.md) if
+ * the scaled sum is LEAST_SUM or more, as most are: the largest products are about 2^31. So a tile
+ * with a wide row or column is first computed as any other. Then
  *
- * Producer and consumers each find out by themselves, from the same words, so nothing is launched,
- * copied or waited for. In N(0,1) data about one row in 10^4 is wide, whatever K is.
+ *   no sum is below LEAST_SUM    it is kept
+ *   few are                      warps compute these by FFMAs
+ *   more                         the tile is computed again, as tf32x3 does (twice as many stages):
+ *                                A   raw, by cp.async; the producer's 128 threads split it and
+ *                                    store both planes
+ *                                B   raw, by TMA; the consumers split it, as before
+ *
+ * Producer and consumers each find out by themselves, from the same words, whether a tile is wide;
+ * the consumers then tell the producer whether they need it again.
  * Included by wgmma_fp32.cuh.
  */
 #ifndef SMK_WGMMA_GUARD_CUH
 #define SMK_WGMMA_GUARD_CUH
 
-enum { PRODUCER_BARRIER = 1 + CONSUMERS }; /* a named barrier; the consumers have 1 and 2 */
+enum { PRODUCER_BARRIER = 1 + CONSUMERS, VERDICT_BARRIER }; /* the consumers have 1 and 2 */
 
-/* Whether any of 128 threads has x; for all of them. */
-__device__ __forceinline__ bool group_any(int barrier, bool x) {
+constexpr float LEAST_SUM = 0x1p19f;
+enum { MOST_UNSURE = 32 }; /* of a warp's 2048 sums */
+
+/* Whether any of `threads` threads has x; for all of them. */
+__device__ __forceinline__ bool group_any(int barrier, int threads, bool x) {
     unsigned any;
     asm volatile("{\n"
                  ".reg .pred x, any;\n"
                  "setp.ne.u32 x, %1, 0;\n"
-                 "bar.red.or.pred any, %2, 128, x;\n"
+                 "bar.red.or.pred any, %2, %3, x;\n"
                  "selp.u32 %0, 1, 0, any;\n"
                  "}"
                  : "=r"(any)
-                 : "r"((unsigned)x), "r"(barrier)
+                 : "r"((unsigned)x), "r"(barrier), "r"(threads)
                  : "memory");
     return any != 0;
+}
+
+/* For producer and consumers. */
+__device__ __forceinline__ bool block_any(bool x) {
+    return group_any(VERDICT_BARRIER, THREADS, x);
 }
 
 __device__ __forceinline__ bool is_wide(const wgmma_operand &x, int line) {
@@ -50,7 +65,7 @@ __device__ __forceinline__ bool is_wide(const gemm_args &, const wgmma_args &w, 
                                         int column0, int barrier) {
     const int t = threadIdx.x % 128;
     if (w.steps == 0) return false;
-    return group_any(barrier, is_wide(w.a, row0 + t) || is_wide(w.b, column0 + t));
+    return group_any(barrier, 128, is_wide(w.a, row0 + t) || is_wide(w.b, column0 + t));
 }
 
 /* Stages of tf32 in a range of stages of fp16. */
@@ -168,11 +183,9 @@ __device__ __forceinline__ void produce(const gemm_args &g, const wgmma_args &w,
     for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
         const block_work at = work_of(g, w, list, item);
         const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
-        if (!is_wide(g, w, row0, column0, PRODUCER_BARRIER)) {
-            for (int step = at.steps.first; step < at.steps.end; step++, next(r))
-                if (threadIdx.x == 0) fill<B_ACROSS>(g, w, a_map, b_map, r, step, row0, column0);
-            continue;
-        }
+        for (int step = at.steps.first; step < at.steps.end; step++, next(r))
+            if (threadIdx.x == 0) fill<B_ACROSS>(g, w, a_map, b_map, r, step, row0, column0);
+        if (!is_wide(g, w, row0, column0, PRODUCER_BARRIER) || !block_any(false)) continue;
         const part_range steps = steps_of_words(g, at.steps);
         if (w.a.by_rows)
             fill_words<1, B_ACROSS>(g, w, b_map, r, steps, row0, column0);
