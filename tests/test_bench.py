@@ -88,15 +88,27 @@ def test_command(command):
 def test_fit_finds_the_costs(rng):
     terms = rng.uniform(0.1, 100, (40, 5))
     wanted = np.array([5.0, 0.0, 0.3, 2.0, 0.01])
-    cost, error = fit(terms, terms @ wanted, rng.uniform(0.1, 1, 40))
+    times = terms @ wanted
+    cost, error = fit(terms, times, times * rng.uniform(0.1, 1, 40))
     assert np.allclose(cost, wanted, rtol=1e-3, atol=1e-6) and error < 1e-3
 
 
 def test_fit_has_no_negative_cost(rng):
     terms = rng.uniform(0.1, 100, (40, 5))
     times = np.abs(terms @ np.array([5.0, -0.5, 0.3, 2.0, 0.01])) + 1
-    cost, _ = fit(terms, times, np.ones(40))
+    cost, _ = fit(terms, times, times)
     assert min(cost) >= 0
+
+
+def test_fit_of_slow_calls_that_it_would_choose():
+    """A variant that is fast for small problems (the first term), and far slower than others for
+    large ones: what the small ones say about these must not make "auto" choose it."""
+    small, large = np.array([[1, 1e-6]] * 60), np.array([[1, n] for n in (100.0, 200.0, 400.0)])
+    terms, times = np.vstack([small, large]), np.array([10.0] * 60 + [5e3, 1e4, 2e4])
+    times[:60] *= 1 + np.linspace(-0.2, 0.2, 60)
+    fastest = np.array([10.0] * 60 + [150.0, 200.0, 400.0])
+    cost, _ = fit(terms, times, fastest)
+    assert (large @ cost > fastest[60:]).all()
 
 
 @pytest.fixture

@@ -181,25 +181,21 @@ class Bench:
         __tracebackhide__ = True
         timings, fits = list(table), []
         for i, timing in enumerate(timings):
-            terms, times, weights = self._of(timing)
+            terms, times, fastest = self._of(timing)
             if times:
                 if len(times) < MIN_TIMES:
                     raise ValueError(
                         f"{timing.name} of {timing.dtype} ({_kind(timing)}) has {len(times)} times "
                         f"here, but {MIN_TIMES} are needed; run smemkern.bench without shapes"
                     )
-                cost, error = fit(np.array(terms), np.array(times), np.array(weights))
+                cost, error = fit(np.array(terms), np.array(times), np.array(fastest))
                 timings[i] = timing._replace(microseconds=tuple(cost))
                 fits.append(Fit(timing.name, timing.dtype, _kind(timing), len(times), error))
         return timings, Rows(fits)
 
     def _of(self, timing: Timing) -> tuple[list[tuple[float, ...]], list[float], list[float]]:
-        """The terms, microseconds and weights that a row of "auto"'s table is fitted to.
-
-        A variant that is far slower than the fastest for a shape gets a small weight there, because
-        "auto" does not choose it and its time need not be predicted well.
-        """
-        terms, times, weights = [], [], []
+        """What a row of "auto" is fitted to: terms, microseconds, and those of the fastest."""
+        terms, times, fastest = [], [], []
         for line in self:
             m, n, _ = line.shape
             fitting = timing.side == 0 or min(m, n) <= timing.side
@@ -208,8 +204,8 @@ class Bench:
                 [(_, _, own)] = _predict([timing], line, self.device)
                 terms.append(own)
                 times.append(line.ms * 1e3)
-                weights.append(min(1.0, 1.5 * self._fastest_ms[line.call] / line.ms))
-        return terms, times, weights
+                fastest.append(self._fastest_ms[line.call] * 1e3)
+        return terms, times, fastest
 
     @cached_property
     def _fastest_ms(self) -> dict[tuple[str, Shape, int, str], float]:
@@ -230,7 +226,24 @@ class Fit(NamedTuple):
     error: float  # weighted mean of |predicted / measured - 1|
 
 
-def fit(terms: np.ndarray, times: np.ndarray, weights: np.ndarray) -> tuple[list[float], float]:
+def fit(terms: np.ndarray, times: np.ndarray, fastest: np.ndarray) -> tuple[list[float], float]:
+    """Costs that predict `times` from `terms`: (costs, weighted mean of the errors).
+
+    What is far slower than the fastest variant has a small weight: "auto" does not choose it, so
+    its time need not be predicted well. But if a first fit predicts that it is fast, "auto" would
+    choose it, so the second fit gives it the weight of a fast one.
+    """
+    near = times
+    for _ in range(2):
+        weights = np.minimum(1, 1.5 * fastest / near)
+        cost, error = _least_squares(terms, times, weights)
+        near = np.clip(terms @ cost, 1e-9, times)
+    return cost, error
+
+
+def _least_squares(
+    terms: np.ndarray, times: np.ndarray, weights: np.ndarray
+) -> tuple[list[float], float]:
     """Nonnegative least squares of the relative errors: (costs, weighted mean of the errors).
 
     There are only six terms, so every subset of them is tried. The best fit without a negative
