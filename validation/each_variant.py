@@ -32,7 +32,16 @@ PROBE_ELEMENTS = 5000
 # cp.async.bulk, which these variants use for results with aligned rows.
 LEFT_OUT = {
     "racecheck": ("fp64",),
-    "initcheck": ("tf32", "tf32x3", "fp16x3", "fp16", "bf16", "ozaki2"),
+    "initcheck": (
+        "tf32",
+        "tf32x3",
+        "fp16x1",
+        "fp16x3",
+        "fp16x3_guarded",
+        "fp16",
+        "bf16",
+        "ozaki2",
+    ),
 }
 
 # (description of a call, its error relative to the rounding error bound).

@@ -11,6 +11,7 @@ __device__ __noinline__ float plain_product(const gemm_args &g, long long row, l
     const REAL *a = g.A + blockIdx.z * g.batch_a + row * g.lda;
     const REAL *b = g.B + blockIdx.z * g.batch_b + column * g.step_b;
     float sum = 0;
+#pragma unroll 8
     for (long long k = first; k < end; k += step) {
         sum += a[k * g.step_a] * b[k * g.ldb];
     }

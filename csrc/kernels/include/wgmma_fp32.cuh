@@ -242,18 +242,15 @@ __device__ __forceinline__ float unscaled(float sum, int exponent) {
     return sum * power_of_two(half) * power_of_two(-exponent - half);
 }
 
-/* Exponents of a tile's rows, for each warpgroup; ZERO_ROW: all of the row is 0. Read one by one from
- * global memory they would cost a tile some 10 us. */
+/* Of a tile's rows, for each warpgroup. Read one by one from global memory, the exponents would cost
+ * a tile some 10 us. */
 typedef signed char row_exponents[BLOCK_M];
-constexpr int ZERO_ROW = 127;
 
 __device__ __forceinline__ void stage_exponents(const wgmma_args &w, row_exponents &to, int row0) {
     const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
 #pragma unroll
-    for (int row = threadIdx.x % 128; row < BLOCK_M; row += 128) {
-        const unsigned largest = rows[min(row0 + row, w.a.rows - 1)];
-        to[row] = (signed char)(largest ? scale_of(largest) : ZERO_ROW);
-    }
+    for (int row = threadIdx.x % 128; row < BLOCK_M; row += 128)
+        to[row] = (signed char)scale_of(rows[min(row0 + row, w.a.rows - 1)]);
 }
 
 /* A bit per sum of a thread. */
@@ -290,6 +287,7 @@ __device__ __forceinline__ void replace(const gemm_args &g, float (&sum)[REGISTE
 __device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents &rows,
                                         const columns &mine, float (&sum)[REGISTERS], sum_set wrong,
                                         part_range steps, int row0, int column, int consumer) {
+    bool again = false;
     int n[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -298,6 +296,11 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents 
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
         sum[i] = unscaled(sum[i], n[i / 2 % 2] + rows[row_of(i)]);
+        again |= sum[i] != sum[i] || wrong.words[i / 32] != 0;
+    }
+    if (!__any_sync(0xffffffff, again)) return;
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++) {
         if (sum[i] != sum[i] && row0 + row_of(i) < g.M && column + column_of(i) < g.N)
             wrong.words[i / 32] |= 1u << i % 32;
     }
@@ -308,23 +311,18 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents 
 #if GUARDED
 /* ---- sums of wide tiles: see wgmma_guard.cuh ---- */
 
-/* The sums that small elements may have cost too much: those below LEAST_SUM, unless one operand is
- * all 0. */
-__device__ __forceinline__ sum_set unsure(const gemm_args &g, const wgmma_args &w,
-                                          const row_exponents &rows, const float (&sum)[REGISTERS],
-                                          int row0, int column) {
-    bool counts[2];
+/* The sums that small elements may have cost too much: those below LEAST_SUM of a wide row or
+ * column. `states`: of the tile's rows. */
+__device__ __forceinline__ sum_set unsure(const wgmma_args &w, const row_exponents &states,
+                                          const float (&sum)[REGISTERS], int column) {
+    int of_column[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int n = column + h * COLUMN_STEP;
-        counts[h] = n < g.N && largest_of_column(g, w, n) != 0;
-    }
+    for (int h = 0; h < 2; h++)
+        of_column[h] = state_of(w.b, column + h * COLUMN_STEP);
     sum_set found = {};
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
-        const int row = row_of(i);
-        if (fabsf(sum[i]) < LEAST_SUM && counts[i / 2 % 2] && row0 + row < g.M &&
-            rows[row] != ZERO_ROW)
+        if (fabsf(sum[i]) < LEAST_SUM && states[row_of(i)] * of_column[i / 2 % 2] >= IS_WIDE)
             found.words[i / 32] |= 1u << i % 32;
     }
     return found;
@@ -437,6 +435,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 #if SCALED
         __shared__ row_exponents rows[CONSUMERS];
 #endif
+#if GUARDED
+        __shared__ row_exponents states[CONSUMERS];
+#endif
         const int consumer = group - 1;
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
@@ -456,7 +457,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             if (w.steps > 0) stage_exponents(w, rows[consumer], row0);
 #endif
 #if GUARDED
-            const bool wide = is_wide(g, w, row0, column0, 1 + consumer);
+            int state;
+            const bool wide = is_wide(w, row0, column0, 1 + consumer, state);
 #endif
             accumulate<operand, B_ACROSS>(sum, r, mine, consumer, at.steps.end - at.steps.first);
 #if SCALED
@@ -464,7 +466,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 #endif
 #if GUARDED
             if (wide) {
-                wrong = unsure(g, w, rows[consumer], sum, row0, column);
+                states[consumer][threadIdx.x % 128] = (signed char)state;
+                group_barrier(1 + consumer, 128);
+                wrong = unsure(w, states[consumer], sum, column);
                 if (block_any(too_many(wrong))) {
                     wrong = {};
                     accumulate_words<B_ACROSS>(g, sum, r, mine, consumer, at.steps);

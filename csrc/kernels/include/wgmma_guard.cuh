@@ -6,7 +6,7 @@
  * for the scales finds the largest and the smallest elements. In N(0,1) data about one row in 10^4
  * is wide, whatever K is.
  *
- * All small elements together cost a sum less than K 2^-8. That is within the bound (choosing.md) if
+ * All small elements together cost a sum of a wide row or column less than K 2^-8. That is within the bound (choosing.md) if
  * the scaled sum is LEAST_SUM or more, as most are: the largest products are about 2^31. So a tile
  * with a wide row or column is first computed as any other. Then
  *
@@ -49,23 +49,29 @@ __device__ __forceinline__ bool block_any(bool x) {
     return group_any(VERDICT_BARRIER, THREADS, x);
 }
 
-__device__ __forceinline__ bool is_wide(const wgmma_operand &x, int line) {
-    if (line >= x.rows) return false;
+/* Of a row of A or column of B. */
+enum { EMPTY = 0, IS_NARROW = 1, IS_WIDE = 2 }; /* EMPTY: all 0, or outside */
+
+__device__ __forceinline__ int state_of(const wgmma_operand &x, int line) {
+    if (line >= x.rows) return EMPTY;
     const unsigned *found = of_batch(x.largest, blockIdx.z * x.batch);
     extremes e = NONE;
     for (int chunk = 0; chunk < x.chunks; chunk++)
         include(e, load_extremes(found, (long long)chunk * x.rows + line,
                                  (long long)x.chunks * x.rows));
+    if (e.largest == 0) return EMPTY;
     const float smallest = __uint_as_float(e.smallest + 1) * power_of_two(scale_of(e.largest));
-    return e.smallest != NONE.smallest && smallest * (float)max(x.k, 16) < 2;
+    return smallest * (float)max(x.k, 16) < 2 ? IS_WIDE : IS_NARROW;
 }
 
-/* The same for a tile; for all threads of a warpgroup. */
-__device__ __forceinline__ bool is_wide(const gemm_args &, const wgmma_args &w, int row0,
-                                        int column0, int barrier) {
+/* Whether a tile has a wide row or column; for all threads of a warpgroup. `state` becomes that of
+ * row threadIdx.x % 128. */
+__device__ __forceinline__ bool is_wide(const wgmma_args &w, int row0, int column0, int barrier,
+                                        int &state) {
     const int t = threadIdx.x % 128;
     if (w.steps == 0) return false;
-    return group_any(barrier, 128, is_wide(w.a, row0 + t) || is_wide(w.b, column0 + t));
+    state = state_of(w.a, row0 + t);
+    return group_any(barrier, 128, state == IS_WIDE || state_of(w.b, column0 + t) == IS_WIDE);
 }
 
 /* Stages of tf32 in a range of stages of fp16. */
@@ -185,7 +191,8 @@ __device__ __forceinline__ void produce(const gemm_args &g, const wgmma_args &w,
         const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
         for (int step = at.steps.first; step < at.steps.end; step++, next(r))
             if (threadIdx.x == 0) fill<B_ACROSS>(g, w, a_map, b_map, r, step, row0, column0);
-        if (!is_wide(g, w, row0, column0, PRODUCER_BARRIER) || !block_any(false)) continue;
+        int state;
+        if (!is_wide(w, row0, column0, PRODUCER_BARRIER, state) || !block_any(false)) continue;
         const part_range steps = steps_of_words(g, at.steps);
         if (w.a.by_rows)
             fill_words<1, B_ACROSS>(g, w, b_map, r, steps, row0, column0);
