@@ -443,7 +443,6 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     if (code) return code;
     l.cooperative = shape->cooperative;
     if (l.cooperative) l.slice = COOPERATIVE_SLICE;
-    if (job->recording) l.slice = RECORDED_SLICE;
     if (l.max_instructions && l.max_instructions < l.slice) l.slice = l.max_instructions;
     l.overlaps = may_overlap(job, shape, program);
     l.followed = may_overlap(job, shape + 1, program);

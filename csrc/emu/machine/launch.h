@@ -23,7 +23,6 @@ enum {
     RESERVED_SHARED_BYTES = 1024,   /* per block, from sm_80 on */
     RESERVED_SHARED_PARTITION = 32, /* %reserved_smem_offset_1, from the start */
     SLICE = 4096,                   /* instructions that a warp runs before the next warp does */
-    RECORDED_SLICE = 8 /* of a recorded launch: about a line of source, so warps go side by side */
 };
 
 /* One launch, shared by the host threads that run its blocks. */
