@@ -381,8 +381,9 @@ static smk_code run_job(smk_job *job, int flags) {
     count_blocks(job);
     const double begin = milliseconds();
     const smk_code code = emu_run(job, &session.status);
+    const double time = milliseconds() - begin;
     if (!code && traced) session_find_arrays(job);
-    if (!code) run_json(&session.result, traced ? &trace : NULL, &printed, milliseconds() - begin);
+    if (!code) run_json(&session.result, traced ? &trace : NULL, &printed, time);
     smk_trace_free(&trace);
     free(printed.bytes);
     return session_end();
