@@ -614,8 +614,8 @@ def explain_element(array: tuple[Any, ...], at: int, width: int, text: str | Non
     """
 
 def shared_arrays(ptx: str, entry: str | None, dynamic_bytes: int, /) -> list[tuple[Any, ...]]:
-    """The arrays in shared memory of an entry's launch, or of all entries (None): (name, first byte,
-    bytes, bytes per element or 0, columns or 0, rows or 0).
+    """The arrays in shared memory of a launch of the entry; None: of all entries. Rows are (name,
+    first byte, bytes, bytes per element or 0, columns or 0, rows or 0).
     """
 
 def set_timings(ordinal: int, timings: Sequence[tuple[Any, ...]] | None, /) -> None:

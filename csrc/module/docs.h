@@ -225,9 +225,8 @@ static const char explain_element_doc[] =
 static const char shared_arrays_doc[] =
     "shared_arrays(ptx, entry, dynamic_bytes, /)\n"
     "--\n\n"
-    "The arrays in shared memory of an entry's launch, or of all entries (None): (name, first "
-    "byte,\n"
-    "bytes, bytes per element or 0, columns or 0, rows or 0).\n";
+    "The arrays in shared memory of a launch of the entry; None: of all entries. Rows are (name,\n"
+    "first byte, bytes, bytes per element or 0, columns or 0, rows or 0).\n";
 
 static const char last_transfer_doc[] =
     "last_transfer()\n"
