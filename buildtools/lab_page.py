@@ -15,7 +15,7 @@ import json
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ _KINDS = r"%[a-z]+|\$L__tmp|\$L__info_string|\$L__BB\d+_|[+]"
 _NUMBERED = re.compile(rf"({_KINDS})(-?\d{{1,9}})(?!\d)")
 _MISSING = re.compile(rf"({_KINDS})`")
 _PLACE = re.compile(r"^\t\.loc\t(.*)\n", re.MULTILINE)
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.MULTILINE)
 _SMALL = 5_000  # deflated bytes of PTX: below it the gallery has all prebuilt sets of a row
 _LARGE = 100_000  # and above it the smallest set of a row instead of its default
 _FIRST_DTYPES = ("float32", "b32")  # shown first, where a row has them
@@ -196,10 +197,22 @@ def gallery_images(rows: Iterable[registry.Row]) -> list[Image]:
     return chosen
 
 
+def _declared(path: Path, sources: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What the source files of a PTX file say of its arrays in shared memory."""
+    from smemkern._compiler.shared_arrays import declared
+
+    ptx = path.read_text(encoding="utf-8")
+    files = [Path(name).name for name in _FILE.findall(ptx)]
+    found = declared(ptx, [sources[name] for name in files if name in sources])
+    return [{"name": name, **row._asdict()} for name, row in found.items()]
+
+
 def gallery() -> str:
     """The gallery's data for page.html."""
     from smemkern import mistakes  # the launches of the mistakes are there
 
+    texts = sorted(path for kind in ("cu", "cuh", "h") for path in KERNELS.rglob(f"*.{kind}"))
+    sources = {path.name: path.read_text(encoding="utf-8") for path in texts}
     images = [
         {
             "op": image.row.op,
@@ -207,6 +220,7 @@ def gallery() -> str:
             "dtype": image.dtype,
             "params": image.values,
             "ptx": _packed_ptx(MADE / f"{image.name}.ptx"),
+            "declared": _declared(MADE / f"{image.name}.ptx", sources),
         }
         for image in gallery_images(registry.read(KERNELS))
     ]
@@ -215,11 +229,10 @@ def gallery() -> str:
             **row._asdict(),
             "source": row.source,
             "ptx": _packed_ptx(MISTAKES / f"{row.name}.ptx"),
+            "declared": _declared(MISTAKES / f"{row.name}.ptx", sources),
         }
         for row in mistakes.rows()
     ]
-    texts = sorted(path for kind in ("cu", "cuh", "h") for path in KERNELS.rglob(f"*.{kind}"))
-    sources = {path.name: path.read_text(encoding="utf-8") for path in texts}
     document = {"images": images, "sources": sources, "mistakes": wrong}
     return packed(json.dumps(document, separators=(",", ":")).encode())
 

@@ -608,6 +608,16 @@ def explain_hazard(
     thread).
     """
 
+def explain_element(array: tuple[Any, ...], at: int, width: int, text: str | None, /) -> str:
+    """The element at a byte offset in an array of shared memory, as the source writes it. width: of
+    the access; text: its instruction, or None. array: as for explain_request, and rows or 0.
+    """
+
+def shared_arrays(ptx: str, entry: str | None, dynamic_bytes: int, /) -> list[tuple[Any, ...]]:
+    """The arrays in shared memory of a launch of the entry; None: of all entries. Rows are (name,
+    first byte, bytes, bytes per element or 0, columns or 0, rows or 0).
+    """
+
 def set_timings(ordinal: int, timings: Sequence[tuple[Any, ...]] | None, /) -> None:
     """Sets the table of `auto` for that GPU, in the format of
     smemkern._variants.cost_model.load. None: reloads the tables of all.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 
 import smemkern
 from smemkern import _core
+from smemkern._replay.recording import split
 
 SITE = "shared file line access width requests wavefronts ideal worst bytes direction callers"
 SITE += " worstRequest machineRequests machineWavefronts machineIdeal"
@@ -97,6 +99,23 @@ def _buffer(array: np.ndarray) -> dict[str, str]:
 OBSERVED = {"trace": True, "hazards": True, "by_instruction": True}
 
 
+# A window of each step's recording is compared: by its length and the CRC-32 of all but the column
+# of values, because lanes that do not run an instruction may have anything in its result.
+RECORDED = {"first": 3, "steps": 3000, "maxBytes": 64 << 20}
+
+
+def recorded_window(what: Any, args: Any, options: dict[str, Any]) -> list[int]:
+    """[length, CRC-32] of the recording of a call, which leaves the arrays as they were."""
+    window = (*RECORDED.values(), None, None, [])
+    observed = {"trace": True, "hazards": True, "recording": window}
+    data = _core.observe(what, args, {**options, "device": "emu"}, **observed)[3]
+    header, sections = split(data)
+    words = header["sections"]["words"]
+    begin = len(data) - len(sections) + words["at"]
+    kept = data[:begin] + data[begin + 4 * words["count"] :]
+    return [len(data), zlib.crc32(kept)]
+
+
 class Recording:
     """The steps of one case, as kernels are called."""
 
@@ -137,6 +156,7 @@ class Recording:
         sizes = _parameter_sizes(kernel.ptx, kernel.name)
         entered = [self._argument(*one) for one in zip(args, sizes, strict=True)]
         buffers = [_buffer(array) for array in self.arrays]
+        recording = recorded_window(kernel, (grid, block, *args), options)
         raw = _core.observe(kernel, (grid, block, *args), {**options, "device": "emu"}, **OBSERVED)
         order = [one.get("buffer", -1) for one in entered]
         three = [list(n) if isinstance(n, tuple) else [n] for n in (grid, block)]
@@ -158,6 +178,8 @@ class Recording:
                 "ptx": kernel.ptx,
                 "launch": launch,
                 "buffers": buffers,
+                "window": RECORDED,
+                "recording": recording,
                 "trace": trace_of(raw[2], order),
                 "after": [_base64(array) for array in self.arrays],
             }
@@ -200,6 +222,8 @@ def variant_case(row: Any, dtype: str, sizes: dict[str, int], rng: Any) -> dict[
         "image": image,
         "ptx": ptx,
         "buffers": [_buffer(array) for array in arrays],
+        "window": RECORDED,
+        "recording": recorded_window(row.op, arrays, options),
         "trace": trace_of(raw, range(len(arrays) + 1)),
         "after": [*map(_base64, arrays), _base64(result)],
     }

@@ -57,6 +57,44 @@ function compare(emulator, step, result) {
   return result.trace ? firstDifference(result.trace, step.trace, "trace") : null;
 }
 
+/** CRC-32 as zlib computes it. */
+function crc32(bytes) {
+  let crc = 0xffffffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+/** [length, CRC-32 of all but the column of values], as recorded_window of lab_cases.py. */
+function digest(recording) {
+  const size = new DataView(recording.buffer).getUint32(8, true);
+  const header = JSON.parse(new TextDecoder().decode(recording.subarray(12, 12 + size)));
+  const { at, count } = header.sections.words;
+  const begin = 12 + size + at;
+  const kept = new Uint8Array(recording.length - 4 * count);
+  kept.set(recording.subarray(0, begin));
+  kept.set(recording.subarray(begin + 4 * count), begin);
+  return [recording.length, crc32(kept)];
+}
+
+/** What differs in the recordings of the steps, or null. */
+function recordSteps(emulator, steps) {
+  let loaded = null;
+  for (const [k, step] of steps.entries()) {
+    if (step.ptx !== loaded) emulator.load(step.ptx);
+    loaded = step.ptx;
+    prepare(emulator, step);
+    const { recording } = emulator.record(step.window, { trace: true, hazards: true });
+    const found = digest(recording);
+    if (String(found) !== String(step.recording)) return `step ${k}: recording ${found}, expected ${step.recording}`;
+    prepare(emulator, step);
+    emulator.run({}); // for module variables of the next step
+  }
+  return null;
+}
+
 function runSteps(emulator, steps, options) {
   let loaded = null;
   for (const [k, step] of steps.entries()) {
@@ -76,6 +114,8 @@ function runCase(emulator, { steps }) {
   try {
     const plain = faults ? null : runSteps(emulator, steps, {});
     if (plain) return `without a trace, ${plain}`;
+    const recorded = faults ? null : recordSteps(emulator, steps);
+    if (recorded) return recorded;
     return runSteps(emulator, steps, traced);
   } catch (error) {
     return `${error.name}: ${error.message}`;

@@ -13,8 +13,9 @@ import pytest
 
 from chromium import tab
 from lab_pages import lab
-from smemkern import banks
+from smemkern import _core, banks
 
+WORDS = 600  # requests whose explanation is compared
 OPS = ("load", "store", "ldmatrix", "stmatrix")
 SWIZZLES = (None, "xor", "xor:2B", "xor:4B", "xor:8B", "xor:16B", "32B", "64B", "128B")
 # What visitors do: the address behind #, and what the page should then say.
@@ -78,6 +79,11 @@ const active = (mask) => Array.from({length: 32}, (_, lane) => Boolean(mask >>> 
 const requests = asked.requests.map(([width, op, mask, address]) =>
   parts.asked({address, active: active(mask), width, op}));
 told.requests = (await engine.call("banks", {requests})).map((one) => [one.wavefronts, one.ideal]);
+told.words = [];
+for (const [k, [width, op, mask, address]] of asked.requests.slice(0, asked.words).entries()) {
+  const request = parts.asked({address, active: active(mask), width, op});
+  told.words.push(await engine.call("explain", {requests: [request], array: asked.arrays[k]}));
+}
 const tried = (question) => { try { return question(); } catch (error) { return null; } };
 told.layouts = asked.layouts.map(([rows, cols, itemsize, pad, swizzle, points]) => tried(() => {
   const layout = new parts.Layout(rows, cols, itemsize, pad, swizzle);
@@ -161,6 +167,18 @@ def random_requests(rng):
     return requests
 
 
+def drawn_array(rng, width, op, mask, addresses):
+    """An array that may hold the request's addresses, or None."""
+    if rng.random() < 0.3:
+        return None
+    element = int(rng.choice([1, 2, 4, 8, 16]))
+    columns = int(rng.choice([0, rng.integers(1, 80)]))
+    active = addresses[mask >> np.arange(32) & 1 == 1]
+    reach = int(active.max()) + width if len(active) else 64
+    size = reach if rng.random() < 0.8 else int(rng.integers(16, 4096))
+    return {"name": "tile", "at": 0, "bytes": size, "element": element, "columns": columns}
+
+
 def random_layouts(rng, n):
     """Arguments of Layout, a good part of them refused."""
     for _ in range(n):
@@ -200,7 +218,10 @@ def visit():
     ]
     patterns = [(shape, str(name), width, op) for shape, name, width, op in patterns if width <= 16]
     requests = random_requests(rng)
+    arrays = [drawn_array(rng, *request) for request in requests[:WORDS]]
     asked = {
+        "words": WORDS,
+        "arrays": arrays,
         "requests": [(w, op, mask, address.tolist()) for w, op, mask, address in requests],
         "layouts": layouts,
         "patterns": patterns,
@@ -230,6 +251,26 @@ def test_wavefronts_are_those_of_banks(visit):
         np.testing.assert_array_equal(ideal, banks.ideal(address, width, op, mask))
         seen |= {(width, op, count) for count in cost}
     assert len(seen) > 150, "costs should differ, or little was tested"
+
+
+def test_words_are_those_of_python(visit):
+    """The explanation of a conflict, and the layout without it."""
+    asked, told = visit
+    n_layouts = 0
+    rows = zip(
+        asked["requests"][:WORDS], told["requests"], asked["arrays"], told["words"], strict=False
+    )
+    for (width, op, mask, address), costs, array, words in rows:
+        used = np.where(mask >> np.arange(32) & 1, address, 0)
+        request = (op, tuple(map(int, used)), mask, width, *costs)
+        shape = array and tuple(
+            array[name] for name in ("name", "at", "bytes", "element", "columns")
+        )
+        assert (words["conflict"] or "") == _core.explain_request(request, shape)
+        layout = shape and _core.explain_layout([request], shape)
+        assert words["layout"] == layout
+        n_layouts += layout is not None
+    assert n_layouts > WORDS / 10
 
 
 def test_layouts_are_those_of_python(visit):

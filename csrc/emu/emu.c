@@ -327,6 +327,15 @@ out:
     return code;
 }
 
+/* Outputs have no contents yet. A recording has them all, so they must not be those that the host's
+ * memory happens to have. */
+static void clear_outputs(const smk_job *job) {
+    for (size_t k = 0; k < job->n_buffers; k++) {
+        const smk_buffer *b = &job->buffers[k];
+        if (b->host && b->access == SMK_OUT) memset(b->host, 0, b->bytes);
+    }
+}
+
 /* A recording can be made again: its run starts with the module's variables as they are and an
  * empty heap, and leaves both as they were. */
 static smk_code run_recorded(const smk_job *job, emu_module *m, const program *const *programs,
@@ -340,6 +349,7 @@ static smk_code run_recorded(const smk_job *job, emu_module *m, const program *c
         code = smk_fail_memory(status, bytes, "a copy of a module's variables");
     } else {
         memcpy(kept, m->globals, bytes);
+        clear_outputs(job);
         code = run_observed(job, programs, regions, status);
         memcpy(m->globals, kept, bytes);
     }

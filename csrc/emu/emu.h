@@ -92,4 +92,11 @@ smk_code emu_signatures_read(const char *ptx, size_t size,
                              void (*each)(void *context, const emu_signature *), void *context,
                              smk_status *status);
 
+/* Calls each(context, array) for the arrays in shared memory of a launch of the entry with so much
+ * dynamic shared memory; entry NULL: for those of all entries. Names end with the call. */
+typedef void emu_array_hook(void *context, const explain_array *array);
+smk_code emu_shared_arrays_read(const char *ptx, size_t size, const char *entry,
+                                uint64_t dynamic_bytes, emu_array_hook *each, void *context,
+                                smk_status *status);
+
 #endif

@@ -70,7 +70,8 @@ void lab_reset(void) {
     session_begin();
     session_drop_job();
     lab_drop_buffers();
-    lab_record(0, 0, 0, NULL, 0, NULL, 0, NULL);
+    lab_record(0, 0, 0, NULL, 0, NULL, 0);
+    session.n_declared = session.n_arrays = 0;
     free(session.ptx);
     session.ptx = NULL;
     session.ptx_bytes = 0;
@@ -92,6 +93,7 @@ int lab_load(const char *ptx, size_t size) {
     session_drop_job();
     free(session.ptx);
     emu_trim(); /* the variables of the module before */
+    session.n_declared = session.n_arrays = 0;
     session.ptx = copy;
     session.ptx_bytes = size;
     snprintf(session.key, sizeof session.key, "lab %u", ++n_loaded);
@@ -378,8 +380,10 @@ static smk_code run_job(smk_job *job, int flags) {
     session.recording.bytes = NULL;
     count_blocks(job);
     const double begin = milliseconds();
-    if (!emu_run(job, &session.status))
-        run_json(&session.result, traced ? &trace : NULL, &printed, milliseconds() - begin);
+    const smk_code code = emu_run(job, &session.status);
+    const double time = milliseconds() - begin;
+    if (!code && traced) session_find_arrays(job);
+    if (!code) run_json(&session.result, traced ? &trace : NULL, &printed, time);
     smk_trace_free(&trace);
     free(printed.bytes);
     return session_end();

@@ -25,6 +25,9 @@ void lab_reset(void);
 
 /* Takes a PTX text. Module variables have their initial values again; the job is dropped. */
 int lab_load(const char *ptx, size_t size);
+/* What the source says of the PTX's arrays in shared memory, for words and recordings, as lines
+ * "name element-bytes columns rows"; 0: there are none of these, or they are not known. */
+int lab_arrays(const char *lines);
 /* Its kernels and their parameters, into lab_result. */
 int lab_entries(void);
 
@@ -68,11 +71,9 @@ enum {
 };
 
 /* What lab_run records (core/recording.h): `steps` steps from `first` on, of these blocks (NULL:
- * all) and these warps of each block (NULL: all), in at most max_bytes. arrays: what the source
- * says of arrays in shared memory, as lines "name element-bytes columns". steps 0: records
- * nothing. */
+ * all) and these warps of each block (NULL: all), in at most max_bytes. steps 0: records nothing. */
 int lab_record(double first, double steps, double max_bytes, const double *blocks, size_t n_blocks,
-               const uint32_t *warps, size_t n_warps, const char *arrays);
+               const uint32_t *warps, size_t n_warps);
 /* The recording of the last run. NULL: there is none. */
 const unsigned char *lab_recording(void);
 size_t lab_recording_bytes(void);
@@ -90,5 +91,13 @@ int lab_compile_source(const char *name, const char *source, size_t size);
 enum { LAB_BANKS_NUMBERS = 5 + 32 };
 int lab_banks(const double address[32], uint32_t active, uint32_t width, int kind,
               int32_t out[LAB_BANKS_NUMBERS]);
+
+/* Words (emu/cost/explain.h), into lab_result: "conflict", why the first of n requests costs what
+ * it costs (null: no lane is active), and "layout", a better one for all of them (null: nothing is
+ * known of the array). op: as a trace names accesses. address: 32 per request; numbers: mask of
+ * active lanes, wavefronts and ideal per request. The array: its name (NULL: none is known), first
+ * byte, bytes, bytes per element, columns, rows. */
+int lab_explain(const char *op, uint32_t width, const double *address, const uint32_t *numbers,
+                size_t n, const char *name, const double shape[5]);
 
 #endif

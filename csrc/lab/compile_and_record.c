@@ -13,40 +13,26 @@ static struct copies {
     uint64_t *blocks;
     uint32_t *warps;
     smk_recorded_array *arrays;
-    char *names;
 } copies;
 
 static void drop_copies(void) {
     free(copies.blocks);
     free(copies.warps);
     free(copies.arrays);
-    free(copies.names);
     copies = (struct copies){0};
 }
 
-/* "name element-bytes columns" per line. */
-static smk_code read_arrays(const char *lines, smk_recording *out) {
-    const size_t size = strlen(lines) + 1;
-    size_t n = 0;
-    for (const char *at = lines; *at; at++)
-        n += *at == '\n';
-    copies.names = malloc(size);
-    copies.arrays = calloc(n + 1, sizeof *copies.arrays);
-    if (!copies.names || !copies.arrays)
-        return smk_fail_memory(&session.status, size, "names of arrays");
-    memcpy(copies.names, lines, size);
-    for (char *line = strtok(copies.names, "\n"); line; line = strtok(NULL, "\n")) {
-        char *blank = strchr(line, ' '), *end;
-        if (!blank)
-            return smk_fail(&session.status, SMK_VALUE,
-                            "expected 'name element-bytes columns', found '%.100s'", line);
-        *blank = 0;
-        smk_recorded_array *array = &copies.arrays[out->n_arrays++];
-        array->name = line;
-        array->element = (uint32_t)strtoul(blank + 1, &end, 10);
-        array->columns = (uint32_t)strtoul(end, NULL, 10);
+/* Those of lab_arrays. */
+static smk_code copy_arrays(smk_recording *out) {
+    copies.arrays = calloc((size_t)session.n_declared + 1, sizeof *copies.arrays);
+    if (!copies.arrays) return smk_fail_memory(&session.status, 0, "names of arrays");
+    for (int k = 0; k < session.n_declared; k++) {
+        const lab_array *a = &session.declared[k];
+        copies.arrays[k] =
+            (smk_recorded_array){a->name, a->array.element, (uint32_t)(a->array.cols & UINT32_MAX)};
     }
     out->arrays = copies.arrays;
+    out->n_arrays = (size_t)session.n_declared;
     return SMK_OK;
 }
 
@@ -55,7 +41,7 @@ static uint64_t whole(double x) {
 }
 
 int lab_record(double first, double steps, double max_bytes, const double *blocks, size_t n_blocks,
-               const uint32_t *warps, size_t n_warps, const char *arrays) {
+               const uint32_t *warps, size_t n_warps) {
     session_begin();
     drop_copies();
     free(session.recording.bytes);
@@ -76,7 +62,7 @@ int lab_record(double first, double steps, double max_bytes, const double *block
         r->warps = copies.warps;
         r->n_warps = n_warps;
     }
-    if (arrays) read_arrays(arrays, r);
+    if (steps > 0) copy_arrays(r);
     return session_end();
 }
 

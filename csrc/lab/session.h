@@ -8,7 +8,7 @@
 #include "api.h"
 #include "../core/json.h"
 
-enum { LAB_MAX_BUFFERS = 256, LAB_MAX_PTX = 64 << 20 };
+enum { LAB_MAX_BUFFERS = 256, LAB_MAX_PTX = 64 << 20, LAB_MAX_ARRAYS = 128 };
 
 /* What the page calls a buffer. */
 typedef struct buffer_name {
@@ -16,6 +16,12 @@ typedef struct buffer_name {
     uint32_t element;
     uint64_t columns;
 } buffer_name;
+
+/* An array in shared memory. */
+typedef struct lab_array {
+    explain_array array;
+    char name[256]; /* as in the PTX */
+} lab_array;
 
 typedef struct lab_session {
     smk_status status;
@@ -26,6 +32,11 @@ typedef struct lab_session {
     smk_buffer buffers[LAB_MAX_BUFFERS];
     buffer_name names[LAB_MAX_BUFFERS];
     int n_buffers;
+    lab_array declared[LAB_MAX_ARRAYS]; /* by lab_arrays; without places */
+    int n_declared;
+    lab_array arrays[LAB_MAX_ARRAYS]; /* of the run */
+    int n_arrays;
+    bool arrays_placed; /* false: launches of several kernels, whose arrays have the same places */
     /* The job: of a plan, or one launch. */
     smk_plan plan;
     bool planned;
@@ -44,6 +55,12 @@ void session_begin(void);
 smk_code session_end(void);
 void session_drop_job(void);
 uint64_t *block_numbers(const double *blocks, size_t n);
+
+/* The arrays in shared memory of a job that has run: by name in the PTX, and by address; NULL:
+ * none. */
+void session_find_arrays(const smk_job *job);
+const explain_array *session_array_named(const char *name);
+const explain_array *session_array_at(uint64_t offset);
 
 void trace_json(json *t, const smk_trace *trace);
 void variants_json(json *t);

@@ -30,6 +30,28 @@ static void request_json(json *t, const smk_request *r) {
     json_close(t, '}');
 }
 
+/* The array that the worst request accesses. */
+static void array_json(json *t, const smk_site *s) {
+    const uint32_t active = s->worst_request.active;
+    const bool remote = s->access >= SMK_REMOTE_LOAD;
+    const explain_array *a = s->shared && active && !remote
+                                 ? session_array_at(s->worst_request.address[__builtin_ctz(active)])
+                                 : NULL;
+    json_next(t, "array");
+    if (!a) {
+        json_text(t, NULL, NULL);
+        return;
+    }
+    json_open(t, NULL, '{');
+    json_text(t, "name", a->name);
+    json_unsigned(t, "at", a->at);
+    json_unsigned(t, "bytes", a->bytes);
+    json_unsigned(t, "element", a->element);
+    json_unsigned(t, "columns", a->cols);
+    json_unsigned(t, "rows", a->rows);
+    json_close(t, '}');
+}
+
 static void site_json(json *t, const smk_site *s) {
     static const char *const access[] = {
         [SMK_LOAD] = "load",
@@ -59,6 +81,7 @@ static void site_json(json *t, const smk_site *s) {
     json_number(t, "direction", s->direction);
     callers_json(t, s->callers, s->n_callers);
     request_json(t, &s->worst_request);
+    array_json(t, s);
     json_unsigned(t, "machineRequests", s->machine_requests);
     json_unsigned(t, "machineWavefronts", s->machine_wavefronts);
     json_unsigned(t, "machineIdeal", s->machine_ideal);
@@ -92,15 +115,12 @@ static void hazard_place(const smk_hazard *h, const char *space, char *out, size
         else
             snprintf(out, size, "%s, element %" PRIu64, b->name, at);
     } else if (h->variable) {
-        const char *name = h->variable;
-        const size_t length = explain_plain_name(&name);
-        const int width = h->width > 0 ? h->width : 1;
-        if (h->variable_at % width == 0)
-            snprintf(out, size, "%s %.*s[%" PRId64 "]", space, (int)length, name,
-                     h->variable_at / width);
-        else
-            snprintf(out, size, "%s %.*s + %" PRId64 " bytes", space, (int)length, name,
-                     h->variable_at);
+        const explain_array *known = session_array_named(h->variable);
+        const explain_array unknown = {.name = h->variable};
+        char element[200];
+        explain_element(known ? known : &unknown, h->variable_at, (uint32_t)h->width, h->party.text,
+                        element, sizeof element);
+        snprintf(out, size, "%s %s", space, element);
     } else if (space) {
         snprintf(out, size, "%s memory, byte %" PRId64, space, h->offset);
     }

@@ -215,6 +215,19 @@ static const char explain_hazard_doc[] =
     "block,\n"
     "thread).\n";
 
+static const char explain_element_doc[] =
+    "explain_element(array, at, width, text, /)\n"
+    "--\n\n"
+    "The element at a byte offset in an array of shared memory, as the source writes it. width: "
+    "of\n"
+    "the access; text: its instruction, or None. array: as for explain_request, and rows or 0.\n";
+
+static const char shared_arrays_doc[] =
+    "shared_arrays(ptx, entry, dynamic_bytes, /)\n"
+    "--\n\n"
+    "The arrays in shared memory of a launch of the entry; None: of all entries. Rows are (name,\n"
+    "first byte, bytes, bytes per element or 0, columns or 0, rows or 0).\n";
+
 static const char last_transfer_doc[] =
     "last_transfer()\n"
     "--\n\n"

@@ -130,34 +130,6 @@ PyObject *model_layouts(PyObject *Py_UNUSED(module), PyObject *args) {
 
 /* ---- words for requests ---- */
 
-static int read_operation(const char *name, emu_operation *out) {
-    static const struct {
-        const char *name;
-        emu_operation operation;
-    } known[] = {
-        {"load", EMU_LOAD},
-        {"store", EMU_STORE},
-        {"atomic", EMU_ATOMIC},
-        {"copy_async", EMU_COPY_ASYNC_WRITE},
-        {"copy_async_write", EMU_COPY_ASYNC_WRITE},
-        {"ldmatrix", EMU_LDMATRIX},
-        {"stmatrix", EMU_STMATRIX},
-        {"store_async", EMU_STORE_ASYNC},
-        {"bulk", EMU_BULK_WRITE},
-        {"bulk_read", EMU_BULK_READ},
-        {"bulk_write", EMU_BULK_WRITE},
-        {"matrix", EMU_MATRIX_READ},
-        {"matrix_read", EMU_MATRIX_READ},
-    };
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (strcmp(name, known[k].name) == 0) {
-            *out = known[k].operation;
-            return 0;
-        }
-    PyErr_Format(PyExc_ValueError, "there are no words for the operation '%s'", name);
-    return -1;
-}
-
 static int read_addresses(PyObject *given, uint64_t address[LANES]) {
     if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != LANES) {
         PyErr_SetString(PyExc_TypeError, "addresses should be a tuple of 32 integers");
@@ -168,10 +140,7 @@ static int read_addresses(PyObject *given, uint64_t address[LANES]) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* "remote_load", ...: to other blocks of the cluster */
 static int read_request(PyObject *given, uint64_t address[LANES], explain_request *out) {
-    static const char remote[] = "remote_";
-    const size_t prefix = sizeof remote - 1;
     const char *op;
     PyObject *addresses;
     *out = (explain_request){.address = address};
@@ -179,8 +148,10 @@ static int read_request(PyObject *given, uint64_t address[LANES], explain_reques
                           &out->wavefronts, &out->ideal) ||
         read_addresses(addresses, address))
         return -1;
-    out->is_remote = strncmp(op, remote, prefix) == 0;
-    if (read_operation(op + (out->is_remote ? prefix : 0), &out->operation)) return -1;
+    if (!explain_operation(op, out)) {
+        PyErr_Format(PyExc_ValueError, "there are no words for the operation '%s'", op);
+        return -1;
+    }
     if (!out->width || out->width > 16 || out->width & (out->width - 1)) {
         PyErr_Format(PyExc_ValueError, "width should be 1, 2, 4, 8 or 16 bytes, not %u",
                      out->width);
@@ -190,12 +161,14 @@ static int read_request(PyObject *given, uint64_t address[LANES], explain_reques
 }
 
 static int read_array(PyObject *given, explain_array *out) {
-    unsigned long long at, bytes, cols;
+    unsigned long long at, bytes, cols, rows = 0;
     *out = (explain_array){0};
-    if (!PyArg_ParseTuple(given, "zKKIK", &out->name, &at, &bytes, &out->element, &cols)) return -1;
+    if (!PyArg_ParseTuple(given, "zKKIK|K", &out->name, &at, &bytes, &out->element, &cols, &rows))
+        return -1;
     out->at = at;
     out->bytes = bytes;
     out->cols = cols;
+    out->rows = rows;
     return 0;
 }
 
@@ -238,6 +211,46 @@ PyObject *model_explain_layout(PyObject *Py_UNUSED(module), PyObject *args) {
     if (failed) return NULL;
     if (!written) Py_RETURN_NONE;
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+/* ---- arrays in shared memory ---- */
+
+static void append_array(void *list, const explain_array *a) {
+    PyObject *row =
+        Py_BuildValue("(sKKIKK)", a->name, (unsigned long long)a->at, (unsigned long long)a->bytes,
+                      a->element, (unsigned long long)a->cols, (unsigned long long)a->rows);
+    if (row) PyList_Append(list, row);
+    Py_XDECREF(row);
+}
+
+PyObject *model_shared_arrays(PyObject *Py_UNUSED(module), PyObject *args) {
+    const char *ptx, *entry;
+    Py_ssize_t size;
+    unsigned long long dynamic_bytes;
+    smk_status status = {0};
+    if (!PyArg_ParseTuple(args, "s#zK:shared_arrays", &ptx, &size, &entry, &dynamic_bytes))
+        return NULL;
+    PyObject *list = PyList_New(0);
+    if (list && emu_shared_arrays_read(ptx, (size_t)size, entry, dynamic_bytes, append_array, list,
+                                       &status))
+        PyErr_SetString(PyExc_ValueError, status.message);
+    if (PyErr_Occurred()) Py_CLEAR(list);
+    return list;
+}
+
+PyObject *model_explain_element(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *given;
+    explain_array array;
+    long long at;
+    unsigned width;
+    const char *text;
+    char words[EXPLAIN_SIZE];
+    if (!PyArg_ParseTuple(args, "O!LIz:explain_element", &PyTuple_Type, &given, &at, &width,
+                          &text) ||
+        read_array(given, &array))
+        return NULL;
+    explain_element(&array, at, width, text, words, sizeof words);
+    return PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
 }
 
 /* ---- words for hazards ---- */

@@ -250,6 +250,8 @@ static PyMethodDef methods[] = {
     {"explain_request", model_explain_request, METH_VARARGS, explain_request_doc},
     {"explain_layout", model_explain_layout, METH_VARARGS, explain_layout_doc},
     {"explain_hazard", model_explain_hazard, METH_VARARGS, explain_hazard_doc},
+    {"explain_element", model_explain_element, METH_VARARGS, explain_element_doc},
+    {"shared_arrays", model_shared_arrays, METH_VARARGS, shared_arrays_doc},
     {"set_timings", core_set_timings, METH_VARARGS, set_timings_doc},
     {"predict", core_predict, METH_VARARGS, predict_doc},
     {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},

@@ -234,6 +234,8 @@ PyObject *model_layouts(PyObject *module, PyObject *args);
 PyObject *model_explain_request(PyObject *module, PyObject *args);
 PyObject *model_explain_layout(PyObject *module, PyObject *args);
 PyObject *model_explain_hazard(PyObject *module, PyObject *args);
+PyObject *model_explain_element(PyObject *module, PyObject *args);
+PyObject *model_shared_arrays(PyObject *module, PyObject *args);
 
 /* ---- tables.c ---- */
 

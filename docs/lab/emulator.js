@@ -172,6 +172,15 @@ export class Emulator {
     this.#with([bytes], (at) => this.#check(this.exports.lab_load(at, bytes.length)));
   }
 
+  /**
+   * What the source says of the PTX's arrays in shared memory.
+   * @param {{name: string, element: number, columns: number, rows?: number}[]} arrays
+   */
+  arrays(arrays) {
+    const lines = arrays.map(({ name, element, columns, rows = 0 }) => `${name} ${element} ${columns} ${rows}\n`);
+    this.#with([lines.join("")], (at) => this.#check(this.exports.lab_arrays(at)));
+  }
+
   /** @returns {{name: string, parameters: Parameter[], sharedBytes: number, cooperative: boolean, registers: number}[]} */
   entries() {
     this.#check(this.exports.lab_entries());
@@ -304,31 +313,25 @@ export class Emulator {
 
   /**
    * The same run, and its recording: `steps` steps from `first` on, of some blocks and warps.
-   * @param {{first?: number, steps?: number, maxBytes?: number, blocks?: number[], warps?: number[],
-   *   arrays?: {name: string, element: number, columns: number}[]}} window
+   * @param {{first?: number, steps?: number, maxBytes?: number, blocks?: number[], warps?: number[]}} window
    * @param {object} [options] of run
    * @returns {{recording: Uint8Array, milliseconds: number, printed: string, trace?: object}}
    */
   record(window, options = {}) {
-    const { first = 0, steps = 100_000, maxBytes = 64 << 20, blocks, warps, arrays = [] } = window;
+    const { first = 0, steps = 100_000, maxBytes = 64 << 20, blocks, warps } = window;
     const numbers = blocks && Float64Array.from(blocks);
     const chosen = warps && Uint32Array.from(warps);
-    const lines = arrays.map(({ name, element, columns }) => `${name} ${element} ${columns}\n`);
     const { exports } = this;
     try {
-      this.#with([numbers, chosen, lines.join("")], (...at) => {
-        const [blocksAt, warpsAt, linesAt] = at;
+      this.#with([numbers, chosen], (blocksAt, warpsAt) => {
         const [nBlocks, nWarps] = [blocks?.length ?? 0, warps?.length ?? 0];
-        const code = exports.lab_record(
-          ...[first, steps, maxBytes, blocksAt, nBlocks, warpsAt, nWarps, linesAt],
-        );
-        this.#check(code);
+        this.#check(exports.lab_record(first, steps, maxBytes, blocksAt, nBlocks, warpsAt, nWarps));
       });
       const result = this.run(options);
       const [at, size] = [exports.lab_recording(), exports.lab_recording_bytes()];
       return { ...result, recording: new Uint8Array(exports.memory.buffer, at, size).slice() };
     } finally {
-      exports.lab_record(0, 0, 0, 0, 0, 0, 0, 0);
+      exports.lab_record(0, 0, 0, 0, 0, 0, 0);
     }
   }
 
@@ -359,5 +362,28 @@ export class Emulator {
       const wavefrontOf = Array.from(found.subarray(BANK_NUMBERS - LANES));
       return { wavefronts, ideal, groupLanes, sectors, idealSectors, wavefrontOf };
     });
+  }
+
+  /**
+   * Words: why the first request costs what it costs (empty if no lane is active), and a layout of
+   * the array that suits all of them (null: nothing is known of it).
+   * @param {{addresses: ArrayLike<number>, active?: number, width?: number, kind?: string,
+   *   wavefronts?: number, ideal?: number}[]} requests of one width and kind; counts: as `banks` has them
+   * @param {{name: string, at: number, bytes: number, element: number, columns: number, rows?: number} | null} [array]
+   */
+  explain(requests, array = null) {
+    const { width = 4, kind = "load" } = requests[0];
+    const addresses = Float64Array.from(requests.flatMap((one) => Array.from({ length: LANES }, (_, lane) => one.addresses[lane] ?? 0)));
+    const numbers = Uint32Array.from(
+      requests.flatMap((one) => {
+        const { wavefronts, ideal } = "wavefronts" in one ? one : this.banks(one);
+        return [one.active ?? 0xffffffff, wavefronts, ideal];
+      }),
+    );
+    const shape = Float64Array.from(array ? [array.at, array.bytes, array.element, array.columns, array.rows ?? 0] : [0, 0, 0, 0, 0]);
+    this.#with([kind, addresses, numbers, array && array.name, shape], (op, at, numbersAt, name, shapeAt) =>
+      this.#check(this.exports.lab_explain(op, width, at, numbersAt, requests.length, name, shapeAt)),
+    );
+    return this.#result();
   }
 }

@@ -3,8 +3,8 @@
 import { button, h, many, range, select, svg } from "./dom.js";
 import { BANKS, LANES, Layout, WORD, asked, requestOf } from "./layout.js";
 import { START, accessOf, isMatrix, isNamed, otherLayouts, pythonOf } from "./access.js";
-import { groupsOf, reasons } from "./reasons.js";
-import { runs } from "./picture.js";
+import { groupsOf, runs } from "./picture.js";
+import { wordsOf } from "./words.js";
 
 const EXAMPLES = {
   "a row": { pattern: "row" },
@@ -179,15 +179,16 @@ export class Explorer {
     const { layout, points, requests, request } = access;
     const lists = points ? otherLayouts(layout).map(([pad, swizzle]) => candidate(access, pad, swizzle)) : [];
     const own = requests ? costList(layout, requests, request) : null;
-    const [[served], costs] = await Promise.all([
+    const [[served], costs, words] = await Promise.all([
       this.engine.call("banks", { requests: [asked(request)] }),
       this.engine.call("costs", { lists: [own, ...lists.map((one) => one.list)] }),
+      this.engine.call("explain", { requests: [asked(request)], array: arrayOf(access) }),
     ]);
-    return { served, all: costs[0], others: lists.map((one, i) => ({ ...one, ...costs[i + 1] })) };
+    return { served, words, all: costs[0], others: lists.map((one, i) => ({ ...one, ...costs[i + 1] })) };
   }
 
-  #draw(state, access, { served, all, others }) {
-    this.#answer(access, served, all);
+  #draw(state, access, { served, words, all, others }) {
+    this.#answer(access, served, words, all);
     this.#drawServed(access.request, served);
     this.#drawTile(access);
     this.#others(access, others);
@@ -223,7 +224,7 @@ export class Explorer {
     return this.show({ ...this.state, pad: String(pad), swizzle: swizzle ?? "none" });
   }
 
-  #answer({ layout, request }, served, all) {
+  #answer({ layout }, served, words, all) {
     const good = (cost, ideal) => (cost <= ideal ? "good" : "bad");
     const tile = (value, label, kind = "") => h("div", { class: `tile ${kind}` }, h("b", {}, value), h("span", {}, label));
     this.answer.replaceChildren(
@@ -237,7 +238,7 @@ export class Explorer {
           : null,
         layout.wasted ? tile(`${layout.wasted} B`, `wasted, of ${layout.bytes} B`) : null,
       ),
-      h("ul", {}, reasons(request, served).map((why) => h("li", {}, why))),
+      wordsOf({ ...words, layout: served.wavefronts > served.ideal ? words.layout : null }),
     );
   }
 
@@ -334,6 +335,13 @@ export class Explorer {
     });
     this.lanes.replaceChildren(h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows));
   }
+}
+
+/** The tile as an array in shared memory; null where rows and columns are not in their places. */
+function arrayOf({ layout, points }) {
+  if (!points || layout.swizzle !== null) return null;
+  const columns = layout.pitch / layout.itemsize;
+  return { name: "tile", at: 0, bytes: layout.bytes, element: layout.itemsize, columns };
 }
 
 /** The same access on another layout: what worker.js's "costs" takes, or why it does not fit. */

@@ -330,7 +330,7 @@ class VariantPane extends Pane {
   get task() {
     const { dtype, params } = this.chosen;
     const image = this.images.find((one) => one.dtype === dtype && setText(one.params) === setText(params));
-    return { ptx: image.ptx, call: this.call, seed: SEED };
+    return { ptx: image.ptx, declared: image.declared, call: this.call, seed: SEED };
   }
 
   async measure() {
@@ -376,10 +376,10 @@ class MistakePane extends Pane {
   /** Leads to the editor, if the page's compiler knows all that the source uses. */
   async #repair() {
     const { mistake } = this.entry;
-    const { name: kernel, source, ptx } = mistake;
+    const { name: kernel, source, ptx, declared } = mistake;
     try {
       await this.engine.call("compile", { source });
-      const open = () => this.gallery.open({ source, file: this.mainFile, ptx, kernel, launch: this.launch });
+      const open = () => this.gallery.open({ source, file: this.mainFile, ptx, declared, kernel, launch: this.launch });
       this.bar.append(button("Repair it in the editor", open));
     } catch {
       const why = "It uses headers that this page does not have, so it can be looked at, but not edited, here.";
@@ -415,7 +415,7 @@ class MistakePane extends Pane {
 
   get task() {
     const { mistake } = this.entry;
-    return { ptx: mistake.ptx, launch: workerLaunch(this.launch, mistake.name) };
+    return { ptx: mistake.ptx, declared: mistake.declared, launch: workerLaunch(this.launch, mistake.name) };
   }
 
   async measure() {

@@ -27,7 +27,7 @@ export function restored({ text, places, order, numbers }) {
   });
 }
 
-/** {images: [{op, variant, dtype, params, ptx}], sources: {name: text}, mistakes: [...]} */
+/** {images: [{op, variant, dtype, params, ptx, declared}], sources: {name: text}, mistakes: [...]} */
 export async function galleryOf(base64) {
   const data = JSON.parse(new TextDecoder().decode(await inflate(base64)));
   for (const one of [...data.images, ...data.mistakes]) {

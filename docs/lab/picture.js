@@ -32,6 +32,18 @@ export function cellsOf(request, served) {
     });
 }
 
+/** The groups of lanes that are served one after the other: [{first, size, cells, wavefronts}]. */
+export function groupsOf(request, served) {
+  const size = served.groupLanes;
+  const cells = cellsOf({ addresses: request.address, width: request.width }, served);
+  return Array.from({ length: LANES / size }, (_, g) => {
+    const own = cells.filter((cell) => Math.floor(cell.lane / size) === g);
+    const first = Math.min(...own.map((cell) => cell.wavefront));
+    const last = Math.max(...own.map((cell) => cell.wavefront));
+    return { first: g * size, size, cells: own, start: first, wavefronts: own.length ? last - first + 1 : 0 };
+  });
+}
+
 const SIZE = 20;
 const LEFT = 30;
 const TOP = 18;

@@ -2,8 +2,8 @@
 import { h, range } from "./dom.js";
 import { asked } from "./layout.js";
 import { BankPicture } from "./picture.js";
-import { reasons } from "./reasons.js";
 import { placeOf } from "./results.js";
+import { wordsOf } from "./words.js";
 
 const KNOWN = ["load", "store", "ldmatrix", "stmatrix"];
 
@@ -29,14 +29,17 @@ export async function whyConflict(engine, trace) {
   const site = worstSite(trace);
   if (!site) return "";
   const request = requestOfSite(site);
-  const [served] = await engine.call("banks", { requests: [asked(request)] });
+  const [[served], words] = await Promise.all([
+    engine.call("banks", { requests: [asked(request)] }),
+    engine.call("explain", { requests: [asked(request)], array: site.array }),
+  ]);
   const picture = new BankPicture("Banks from left to right, wavefronts downwards");
   picture.show({ addresses: request.address, width: request.width }, served);
   return h(
     "details",
     { class: "conflict", open: true },
     h("summary", {}, `Why ${placeOf(site.file, site.line)} has conflicts`),
-    h("ul", {}, reasons(request, served).map((why) => h("li", {}, why))),
+    wordsOf(words),
     h(
       "figure",
       {},

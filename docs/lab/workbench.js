@@ -97,13 +97,13 @@ export class Workbench {
   #edited(what, text) {
     this.state[what] = text;
     this.state.compiled = what === "ptx";
-    if (what === "source") Object.assign(this.state, { ptx: "", file: "" });
+    if (what === "source") Object.assign(this.state, { ptx: "", file: "", declared: [] });
     this.replayButton.disabled = true;
   }
 
   /** Shows a kernel: {source, ptx, kernel, launch}. */
-  show({ source = "", file = "", ptx = "", kernel = null, launch }) {
-    this.state = { source, file, ptx, compiled: Boolean(ptx), kernel };
+  show({ source = "", file = "", ptx = "", declared = [], kernel = null, launch }) {
+    this.state = { source, file, ptx, declared, compiled: Boolean(ptx), kernel };
     this.source.show(source);
     this.ptx.show(ptx);
     this.form.fill(launch ?? { grid: [1], block: [32], arguments: argumentsOf(source) });
@@ -166,7 +166,7 @@ export class Workbench {
       const launch = this.form.read();
       const ptx = await this.#compiledPtx();
       const entry = await this.#entry(ptx);
-      this.task = { ptx, launch: workerLaunch(launch, entry) };
+      this.task = { ptx, declared: this.state.declared ?? [], launch: workerLaunch(launch, entry) };
       this.arrays = arraysOf(launch);
       const options = { maxInstructions: this.form.maxInstructions };
       const result = await this.engine.call("run", { ...this.task, options });

@@ -4,9 +4,10 @@ import { Emulator } from "./emulator.js";
 let emulator = null;
 
 /** Loads PTX and adds one launch; returns the buffer of each array argument. */
-function prepare({ ptx, launch }) {
+function prepare({ ptx, launch, declared = [] }) {
   emulator.reset();
   emulator.load(ptx);
+  emulator.arrays(declared);
   const buffers = [];
   const args = launch.args.map((argument) => {
     if (!argument.bytes) return { value: argument.value };
@@ -24,9 +25,10 @@ const SHORT = { float32: "f32", float64: "f64", float16: "f16", bfloat16: "bf16"
 const BITS = { b8: "u8", b16: "u16", b32: "u32", b64: "u64", b128: "u64" };
 
 /** Plans a call of a shipped kernel with data from a seed. */
-function prepareVariant({ ptx, call, seed }) {
+function prepareVariant({ ptx, call, seed, declared = [] }) {
   emulator.reset();
   emulator.load(ptx);
+  emulator.arrays(declared);
   const plan = emulator.plan(call);
   plan.buffers.forEach(({ dtype, written }, index) => {
     if (written) return;
@@ -91,6 +93,7 @@ const jobs = {
   },
   banks: ({ requests }) => requests.map((request) => emulator.banks(request)),
   costs: ({ lists }) => lists.map(costOf),
+  explain: ({ requests, array }) => emulator.explain(requests, array),
 };
 
 let current = 0; // the call that runs

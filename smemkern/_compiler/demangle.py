@@ -468,3 +468,26 @@ def normal(written: str) -> str:
     text = re.sub(r"\b(?:nv_bfloat16|__nv_bfloat16)\b", "__nv_bfloat16", text)
     text = re.sub(r"\s+", " ", text.strip())
     return re.sub(r"\s*([<>,:*&()\[\]])\s*", r"\1", text)
+
+
+def variable_name(name: str) -> str:
+    """The last part of a variable's name: "tile" for "_ZZ6kernelPfE4tile".
+
+    Compilers split arrays whose indices are constants: "tile_$_4_$_3" is tile[4][3].
+    """
+    name, *pieces = name.split("_$_")
+    return _variable_name(name) + "".join(f"[{index}]" for index in pieces)
+
+
+def _variable_name(name: str) -> str:
+    found = demangled(name)
+    if found.written != name:
+        return found.plain
+    if name.startswith("_Z"):
+        for digits in re.finditer(r"\d+", name):
+            for cut in range(digits.start(), digits.end()):
+                length, start = int(name[cut : digits.end()]), digits.end()
+                rest = name[start + length :]
+                if start + length <= len(name) and re.fullmatch(r"(_\d+|E)?", rest):
+                    return name[start : start + length]
+    return name

@@ -11,15 +11,20 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .. import _core
 from .demangle import demangled
 
 
 class Declared(NamedTuple):
     element: int  # bytes; 0: not known
     columns: int  # elements from one row to the next; 0: one dimension, or not known
+    rows: int = 0  # of a plane; 0: at most two dimensions, or not known
 
+
+# By name in the PTX: an array as _core.explain_element takes it.
+Known = Mapping[str, tuple[Any, ...]]
 
 _PTX = re.compile(r"\.shared\b[^;=(){}\[\]]*?\s([\w$.]+)\s*\[(\d*)\]\s*;")
 _DECLARATION = re.compile(r"__shared__\b([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*);")
@@ -44,14 +49,37 @@ _MAX_DEPTH = 16  # of constants that name constants
 
 def declared(ptx: str, sources: Iterable[str]) -> dict[str, Declared]:
     """What the sources say of each shared array of the PTX, by its name there."""
+    return declared_as({name: int(size or 0) for name, size in _PTX.findall(ptx)}, sources)
+
+
+def known_arrays(ptx: str | None, files: Mapping[str, str]) -> Known:
+    """The same, and what the PTX itself says where the sources say nothing. files: texts by name,
+    the PTX's being empty."""
+    if not ptx:
+        return {}
+    of_sources = declared(ptx, [text for name, text in files.items() if name])
+    return {
+        name: (name, at, size, *of_sources.get(name, shape))
+        for name, at, size, *shape in _core.shared_arrays(ptx, None, 0)
+    }
+
+
+def named_arrays(names: Iterable[str], sources: Iterable[str]) -> Known:
+    """The same where the PTX is not at hand."""
+    found = declared_as(dict.fromkeys(names, 0), sources)
+    return {name: (name, 0, 0, *shape) for name, shape in found.items()}
+
+
+def declared_as(sizes: Mapping[str, int], sources: Iterable[str]) -> dict[str, Declared]:
+    """What the sources say of arrays with these names in the PTX, and bytes (0: not known)."""
     texts = [_COMMENT.sub(" ", text) for text in sources]
     constants = dict(pair for text in texts for pair in _constants(text))
     found = [row for text in texts for row in _declarations(text)]
     arrays = {}
-    for name, size in _PTX.findall(ptx):
+    for name, size in sizes.items():
         plain = demangled(name).plain if name.startswith("_Z") else name
         rows = [
-            _solved(element, dimensions, int(size or 0), constants)
+            _solved(element, dimensions, size, constants)
             for its_name, element, dimensions in found
             if its_name == plain
         ]
@@ -91,7 +119,7 @@ def _solved(
     """None: it is not the array of that many bytes."""
     lengths = [_value(text, constants) for text in dimensions]
     if not size:  # extern: the launch gives its size
-        return Declared(element, lengths[-1] or 0 if len(lengths) > 1 else 0)
+        return _of_lengths(element, lengths)
     known = prod(length for length in lengths if length)
     missing = lengths.count(None)
     if element and missing == 0:
@@ -103,10 +131,14 @@ def _solved(
         fits = not element or size % (known * element) == 0
     if not fits or (element and 16 % element):
         return None
-    last = lengths[-1]
-    if last is None and element and missing == 1:
-        last = size // (known * element)
-    return Declared(element, (last or 0) if len(lengths) > 1 else 0)
+    if element and missing == 1:
+        lengths[lengths.index(None)] = size // (known * element)
+    return _of_lengths(element, lengths)
+
+
+def _of_lengths(element: int, lengths: list[int | None]) -> Declared:
+    last, before = lengths[-1], lengths[-2] if len(lengths) > 2 else 0
+    return Declared(element, (last or 0) if len(lengths) > 1 else 0, before or 0 if last else 0)
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {

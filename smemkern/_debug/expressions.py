@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._compiler.demangle import variable_name
 from .._replay.recording import LANES, NONE
 from .machine import Machine
 
@@ -308,7 +309,7 @@ def _shared_array(one: dict[str, Any], memory: int, memory_bytes: int) -> Array:
     else:
         shape, strides = (count,), (dtype.itemsize,)
     return Array(
-        one.get("label") or plain_name(one["name"]), memory, one["offset"], dtype, shape, strides
+        one.get("label") or variable_name(one["name"]), memory, one["offset"], dtype, shape, strides
     )
 
 
@@ -324,13 +325,6 @@ def _global_array(one: dict[str, Any], memory: int, number: int) -> Array:
     shape = tuple(one.get("shape") or (one["bytes"] // dtype.itemsize,))
     strides = tuple(one.get("strides") or np.empty(shape, dtype).strides)
     return Array(name, memory, offset, dtype, shape, strides)
-
-
-def plain_name(name: str) -> str:
-    """The last part of a mangled name."""
-    from .._trace.hazards import _plain_name
-
-    return _plain_name(name)
 
 
 class _Parser:
@@ -465,4 +459,4 @@ def _applied(apply: Callable[[Any, Any], Any], name: str, left: Value, right: Va
     return np.asarray(lanes)
 
 
-__all__ = ["Array", "Cell", "NONE", "Scope", "Value", "Wrong", "plain_name", "tokens"]
+__all__ = ["Array", "Cell", "NONE", "Scope", "Value", "Wrong", "tokens"]

@@ -40,7 +40,7 @@ def session_of_job(job: Job, steps: int = STEPS, progress: Any = False) -> Sessi
             replay.seek(step).warp = warp
             return replay.locals
 
-        return Machine(labelled(Recording(replay.recording), job), variables)
+        return Machine(labelled(replay.decoded, job), variables)
 
     return Session(opened(0), opened)
 

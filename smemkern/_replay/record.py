@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .. import _core
 from .._adapters import calls
 from .._compiler.debug_info import variables
-from .._compiler.demangle import demangled
-from .._compiler.shared_arrays import declared
+from .._compiler.demangle import demangled, variable_name
+from .._compiler.shared_arrays import known_arrays
 from .._trace import hazards
 from .._trace.again import Again, again
 from .._trace.launch import Blocks, Launch, block_numbers, launch_of
@@ -149,8 +149,9 @@ def _describe_array(array: dict[str, Any], value: NDArray[Any], offset: int) -> 
 def _describe_hazards(header: dict[str, Any], call: Again, raw: Sequence[tuple[Any, ...]]) -> None:
     if call.numbers is not None:
         raw = hazards.renumbered(raw, call.numbers)
+    arrays = known_arrays(_ptx_of(call), call.launch.sources)
     for described, one in zip(header["hazards"], raw, strict=True):
-        found, benign = hazards.rows([one], call.names, call.values)
+        found, benign = hazards.rows([one], call.names, call.values, lambda _: arrays)
         row = (*found, *benign)[0]
         described["message"] = row.message
         described["cure"] = row.cure
@@ -212,8 +213,7 @@ def _complete(data: bytes, call: Again, raw: tuple[Any, ...], places: Any) -> by
         file["text"] = _text_of(call.launch, file["name"])
         file["name"] = base_name(file["name"])
     for variable in header["shared"]:
-        name = variable["name"]
-        variable["label"] = demangled(name).plain if name.startswith("_Z") else name
+        variable["label"] = variable_name(variable["name"])
     _describe_locals(header, header["ptx"])
     _describe_arrays(header, call, places)
     _describe_hazards(header, call, raw[3])
@@ -227,9 +227,8 @@ def record(job: Job, window: Window, progress: Any = None) -> bytes:
     """Runs the job and returns its recording, with a complete header."""
     __tracebackhide__ = True
     call = job.call
-    sources = [text for name, text in call.launch.sources.items() if name]
-    known = declared(_ptx_of(call) or "", sources)
-    arrays = [(name, row.element, row.columns) for name, row in known.items()]
+    known = known_arrays(_ptx_of(call), call.launch.sources)
+    arrays = [(name, *shape[:2]) for name, _, _, *shape in known.values() if shape[0]]
     _result, _times, raw, data, places = _core.observe(
         call.what,
         call.args,

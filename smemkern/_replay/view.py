@@ -76,6 +76,11 @@ class View:
         return self._recording.data
 
     @property
+    def decoded(self) -> Recording:
+        """The same, as columns."""
+        return self._recording
+
+    @property
     def header(self) -> dict[str, Any]:
         return self._recording.header
 

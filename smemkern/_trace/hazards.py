@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._compiler.demangle import demangled
+from .._compiler.shared_arrays import Known
 from .._compiler.wording import readable
 from .._render.document import Listing, Node, Paragraph
 from .._render.rows import Rows
@@ -65,16 +66,23 @@ class Hazards(Rows[Hazard]):
 _SHUFFLES = ("shuffle", "shuffle-outside")
 _OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init", "init-again")
 _RACES = ("RAW", "WAR", "WAW")
+_SPACE, _VARIABLE = 3, 8  # in a raw tuple
 
 
 def rows(
-    raw: Sequence[tuple[Any, ...]], names: Sequence[str], args: Sequence[object]
+    raw: Sequence[tuple[Any, ...]],
+    names: Sequence[str],
+    args: Sequence[object],
+    arrays: Callable[[Iterable[str]], Known],
 ) -> tuple[Hazards, Hazards]:
     """Hazards, and benign findings, from _core's raw tuples.
 
-    A hazard's argument number indexes `args` and `names`.
+    A hazard's argument number indexes `args` and `names`. arrays: what is known of arrays in shared
+    memory with these names.
     """
-    found = [_row(one, names, args) for one in raw]
+    variables = {one[_VARIABLE] for one in raw if one[_VARIABLE] and one[_SPACE] == "shared"}
+    known = arrays(variables) if variables else {}
+    found = [_row(one, names, args, known) for one in raw]
     return (
         Hazards(row for row in found if row.kind not in _core.benign_kinds),
         Hazards(row for row in found if row.kind in _core.benign_kinds),
@@ -90,7 +98,12 @@ def renumbered(raw: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> list[t
     return [(*one[:at], numbers[one[at]] if one[at] >= 0 else -1, *one[at + 1 :]) for one in raw]
 
 
-def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> Hazard:
+def _row(
+    raw: tuple[Any, ...],
+    names: Sequence[str],
+    args: Sequence[object],
+    arrays: Known,
+) -> Hazard:
     kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
         raw
     )
@@ -104,7 +117,8 @@ def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> 
         element, inside = _element(args[argument] if argument < len(args) else None, at)
         address = f"{names[argument]}, {inside}"
     elif variable is not None:
-        address = f"{space} {_indexed(variable, variable_at, _width(text, width))}"
+        array = arrays.get(variable, (variable, 0, 0, 0, 0))
+        address = f"{space} {_core.explain_element(array, variable_at, width, text)}"
     elif space is not None:
         address = f"{space} memory, byte {offset}"
     row = Hazard(
@@ -141,34 +155,6 @@ def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> 
 
 
 _FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # the path in /path/kernel.cu:9
-
-
-def _width(text: str | None, width: int) -> int:
-    """Bytes per element, from the type in the instruction's text."""
-    found = re.search(r"\.(?:b|u|s|f|bf|tf)(8|16|32|64|128)(?![0-9])", text or "")
-    return max(int(found[1]) // 8, width) if found else width
-
-
-def _indexed(variable: str, at: int, width: int) -> str:
-    """For example "tile[33]", indexed in elements of the access."""
-    name = _plain_name(variable)
-    index = f"[{at // width}]" if at % width == 0 else f" + {at} bytes"
-    return f"{name}{index}"
-
-
-def _plain_name(name: str) -> str:
-    """The last part of a mangled C++ name: "tile" for "_ZZ6kernelPfE4tile"."""
-    found = demangled(name)
-    if found.written != name:
-        return found.plain
-    if name.startswith("_Z"):
-        for digits in re.finditer(r"\d+", name):
-            for cut in range(digits.start(), digits.end()):
-                length, start = int(name[cut : digits.end()]), digits.end()
-                rest = name[start + length :]
-                if start + length <= len(name) and re.fullmatch(r"(_\d+|E)?", rest):
-                    return name[start : start + length]
-    return name
 
 
 def _arrays_of(member: object) -> list[object]:

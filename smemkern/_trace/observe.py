@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._adapters import calls
+from .._compiler.shared_arrays import Known, known_arrays
 from .._device.architectures import architecture
 from .._render.document import Node, Paragraph, Table, as_text, text
 from .._render.progress import Meter, Progress
@@ -344,15 +346,18 @@ def _traced(
         from .machine_code import read
 
         machine = read(_ptx_of(what, launch), arch, raw[6], complete=not raw[5])
+
+    def known(_variables: Iterable[str]) -> Known:
+        return known_arrays(_ptx_of(what, launch), launch.sources)
+
     if call is None:
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
         names = [*named, "the result", "the workspace"]
         arrays: tuple[object, ...] = (*(None for _ in named), result, None)
-        found = found_hazards.rows(raw[3], names, arrays)
+        found = found_hazards.rows(raw[3], names, arrays, known)
     else:
-        found = found_hazards.rows(
-            found_hazards.renumbered(raw[3], call.numbers), call.names, call.values
-        )
+        renumbered = found_hazards.renumbered(raw[3], call.numbers)
+        found = found_hazards.rows(renumbered, call.names, call.values, known)
     made = Trace(result, raw, found, launch, machine, kept)
     watch.seen(made)
     return made

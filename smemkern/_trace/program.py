@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._compiler.demangle import demangled
+from .._compiler.shared_arrays import Known, named_arrays
 from . import hazards
 from .hazards import place
 from .launch import Launch
@@ -273,7 +274,11 @@ def _trace(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> Tr
         _tuples(records[0]["block"]),
         _sources(sites, hazard_rows),
     )
-    return Trace(None, raw, hazards.rows(hazard_rows, names, [None] * len(names)), launch)
+
+    def known(variables: Iterable[str]) -> Known:
+        return named_arrays(variables, launch.sources.values())
+
+    return Trace(None, raw, hazards.rows(hazard_rows, names, [None] * len(names), known), launch)
 
 
 def _name_of(memory: Mapping[str, Any], lines: _Lines) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import random
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,41 @@ def test_conversions_print_as_in_c(capsys, template, arguments, values):
     run(f'printf("{template}\\n"{", " if arguments else ""}{arguments});')
     portable = template.replace("%lld", "%d").replace("%ld", "%d").replace("%lu", "%d")
     assert capsys.readouterr().out == portable % values + "\n"
+
+
+def drawn_hexadecimal(rng):
+    """(conversion, value): edges, ties of a short precision, subnormal numbers."""
+    flags = "".join(flag for flag in "-+ #0" if rng.random() < 0.25)
+    width = rng.choice(["", "12", "25", "40"])
+    precision = rng.choice(["", ".0", ".1", ".3", ".12", ".13", ".17"])
+    bits = rng.getrandbits(64)
+    if rng.random() < 0.4:
+        bits &= 0x800FFFFFFFFFFFFF  # zero or subnormal
+    if rng.random() < 0.4:
+        bits &= (1 << 64) - (1 << rng.randrange(53))
+    if rng.random() < 0.2:
+        bits |= 0x000FFFFFFFFFFFFF
+    if rng.random() < 0.2:
+        bits = rng.choice([0, 1 << 63, 1, 0x7FF0 << 48, 0xFFF0 << 48, 0x3FF8 << 48, 0x3FE8 << 48])
+    value = np.uint64(bits).view("f8")
+    return f"%{flags}{width}{precision}{rng.choice('aA')}", value
+
+
+def test_hexadecimal_floats_are_those_of_glibc(capsys):
+    """Own formatting, so that all hosts and the laboratory page print the same."""
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "gnu_get_libc_version"):
+        pytest.skip("the C library is not glibc")
+    rng = random.Random(seed := random.SystemRandom().randrange(1 << 32))
+    drawn = [one for one in (drawn_hexadecimal(rng) for _ in range(400)) if not np.isnan(one[1])]
+    lines = "".join(f'printf("{text}|\\n", x[{k}]);' for k, (text, _) in enumerate(drawn))
+    run(lines, np.array([value for _, value in drawn]), parameters="const double *x")
+    room = ctypes.create_string_buffer(200)
+    expected = []
+    for text, value in drawn:
+        libc.snprintf(room, ctypes.c_size_t(200), text.encode(), ctypes.c_double(value))
+        expected.append(room.value.decode() + "|")
+    assert capsys.readouterr().out.splitlines() == expected, seed
 
 
 def test_infinities_and_nan(capsys):

@@ -40,6 +40,36 @@ static wording wording_of(emu_operation operation) {
     return (wording){"write", "to", lanes, "write", false};
 }
 
+bool explain_operation(const char *name, explain_request *out) {
+    static const struct {
+        const char *name;
+        emu_operation operation;
+    } known[] = {
+        {"load", EMU_LOAD},
+        {"store", EMU_STORE},
+        {"atomic", EMU_ATOMIC},
+        {"copy_async", EMU_COPY_ASYNC_WRITE},
+        {"copy_async_write", EMU_COPY_ASYNC_WRITE},
+        {"ldmatrix", EMU_LDMATRIX},
+        {"stmatrix", EMU_STMATRIX},
+        {"store_async", EMU_STORE_ASYNC},
+        {"bulk", EMU_BULK_WRITE},
+        {"bulk_read", EMU_BULK_READ},
+        {"bulk_write", EMU_BULK_WRITE},
+        {"matrix", EMU_MATRIX_READ},
+        {"matrix_read", EMU_MATRIX_READ},
+    };
+    static const char remote[] = "remote_";
+    out->is_remote = strncmp(name, remote, sizeof remote - 1) == 0;
+    if (out->is_remote) name += sizeof remote - 1;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (strcmp(name, known[k].name) == 0) {
+            out->operation = known[k].operation;
+            return true;
+        }
+    return false;
+}
+
 static uint32_t item_bytes(const explain_request *r) {
     return r->width < WORD ? WORD : r->width;
 }
@@ -299,21 +329,89 @@ size_t explain_conflict(const explain_request *r, char *out, size_t size) {
 /* ---- names ---- */
 
 /* Whether what follows a name in a mangled one is nothing, the end of a scope, or a number. */
-static bool ends_name(const char *rest) {
+static bool ends_name(const char *rest, const char *end) {
     if (*rest == '_' && isdigit((unsigned char)rest[1])) rest += 1 + strspn(rest + 1, "0123456789");
-    return !*rest || !strcmp(rest, "E");
+    return rest == end || (*rest == 'E' && rest + 1 == end);
+}
+
+/* Compilers split arrays whose indices are constants: "tile_$_4_$_3" is tile[4][3]. */
+static const char piece_mark[] = "_$_";
+
+static const char *find_pieces(const char *name) {
+    const char *found = strstr(name, piece_mark);
+    return found ? found : name + strlen(name);
 }
 
 size_t explain_plain_name(const char **name) {
-    const size_t whole = strlen(*name);
+    const char *const end = find_pieces(*name);
+    const size_t whole = (size_t)(end - *name);
     if (strncmp(*name, "_Z", 2) != 0) return whole;
-    for (const char *at = *name; *at; at++) {
+    for (const char *at = *name; at < end; at++) {
         if (!isdigit((unsigned char)*at)) continue;
         char *text;
         const unsigned long length = strtoul(at, &text, 10);
-        if (!length || length > strlen(text) || !ends_name(text + length)) continue;
+        if (text > end || !length || length > (size_t)(end - text) ||
+            !ends_name(text + length, end))
+            continue;
         *name = text;
         return length;
     }
     return whole;
+}
+
+/* ---- elements of hazards ---- */
+
+/* Bytes of the type in an instruction's text: 4 of "ld.shared.f32 %f1, [%r1]"; 0: it has none. */
+static uint32_t type_bytes(const char *text) {
+    for (const char *at = text; at && (at = strchr(at, '.')); at++) {
+        const size_t letters = strspn(at + 1, "bfstu");
+        char *end;
+        if (!letters || letters > 2 || !isdigit((unsigned char)at[1 + letters])) continue;
+        const unsigned long bits = strtoul(at + 1 + letters, &end, 10);
+        const bool is_word = isalnum((unsigned char)*end) || *end == '_';
+        if (!is_word && bits >= 8 && bits <= 128 && !(bits & (bits - 1))) return (uint32_t)bits / 8;
+    }
+    return 0;
+}
+
+static void add_indices(words *w, const explain_array *a, uint64_t element) {
+    if (a->cols && a->rows) {
+        words_add(w, "[%" PRIu64 "]", element / a->cols / a->rows);
+        element %= a->cols * a->rows;
+    }
+    if (a->cols) {
+        words_add(w, "[%" PRIu64 "]", element / a->cols);
+        element %= a->cols;
+    }
+    words_add(w, "[%" PRIu64 "]", element);
+}
+
+/* The indices in the name of a piece. Returns whether it is one. */
+static bool add_pieces(words *w, const char *at) {
+    const bool is_piece = *at;
+    while (strncmp(at, piece_mark, sizeof piece_mark - 1) == 0) {
+        at += sizeof piece_mark - 1;
+        const size_t digits = strspn(at, "0123456789");
+        words_add(w, "[%.*s]", (int)digits, at);
+        at += digits;
+    }
+    return is_piece;
+}
+
+size_t explain_element(const explain_array *a, int64_t at, uint32_t width, const char *text,
+                       char *out, size_t size) {
+    words w = words_begin(out, size);
+    const char *name = a->name ? a->name : "shared memory";
+    const size_t length = explain_plain_name(&name);
+    const uint32_t bytes = type_bytes(text);
+    uint32_t element = a->element ? a->element : bytes > width ? bytes : width;
+    if (!element) element = 1;
+    words_add(&w, "%.*s", (int)length, name);
+    const bool is_piece = a->name && add_pieces(&w, find_pieces(a->name));
+    if (is_piece && at >= 0 && at < element && a->bytes <= element) return w.length;
+    if (at >= 0 && (a->element || at % element == 0))
+        add_indices(&w, a, (uint64_t)at / element);
+    else
+        words_add(&w, " + %" PRId64 " bytes", at);
+    return w.length;
 }

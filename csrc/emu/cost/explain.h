@@ -23,6 +23,7 @@ typedef struct explain_array {
     uint64_t at, bytes; /* its place in the block's shared memory */
     uint32_t element;   /* bytes of an element: 1, 2, 4, 8 or 16; 0: not known */
     uint64_t cols;      /* elements from one row to the next; 0: an array of one dimension */
+    uint64_t rows;      /* from one plane to the next; 0: at most two dimensions */
 } explain_array;
 
 /* A request, and what it was counted to cost. */
@@ -38,6 +39,16 @@ typedef struct explain_request {
 /* The last name of a mangled one: "tile" for "_ZZ6kernelPfE4tile". A name that is not mangled stays
  * as it is. Returns its length; *name is changed to where it begins. */
 size_t explain_plain_name(const char **name);
+
+/* The element at a byte offset in the array, as the source writes it: "tile[1][0]". Where the
+ * array's elements are not known, they are taken to be as wide as the type in the text of the
+ * instruction that accesses it, and at least `width` bytes: "tile[32]". text: may be NULL. */
+size_t explain_element(const explain_array *array, int64_t at, uint32_t width, const char *text,
+                       char *out, size_t size);
+
+/* Sets the operation, and whether it is remote, from its name in a trace or a recording: "load",
+ * "copy_async", "remote_store". False: there are no words for it. */
+bool explain_operation(const char *name, explain_request *out);
 
 /* Which lanes access which words of which bank, and how many wavefronts that takes. For example:
  * "2 lanes read 4 bytes each of tile: 2 wavefronts, 1 is ideal. Lanes 0 and 16 read rows 0 and 16

@@ -129,7 +129,7 @@ static smk_code set_cluster(launch *l, const smk_launch *shape, smk_status *stat
 
 /* The offset of dynamic shared memory: after the static arrays, aligned as its declarations
  * require. */
-static uint64_t dynamic_start(const ptx_module *module, const ptx_function *f) {
+uint64_t launch_dynamic_shared_at(const ptx_module *module, const ptx_function *f) {
     uint64_t align = LOCAL_CHUNK;
     for (uint32_t k = 0; k < module->n_variables; k++) {
         const ptx_variable *v = module->variables[k];
@@ -141,7 +141,7 @@ static uint64_t dynamic_start(const ptx_module *module, const ptx_function *f) {
 static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *status) {
     const ptx_function *f = l->program->function;
     l->dynamic_shared_bytes = shape->shared_bytes;
-    l->dynamic_shared_at = dynamic_start(l->module->ptx, f);
+    l->dynamic_shared_at = launch_dynamic_shared_at(l->module->ptx, f);
     l->shared_bytes =
         shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
     l->reserved_shared_at = (l->shared_bytes + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
@@ -443,7 +443,6 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     if (code) return code;
     l.cooperative = shape->cooperative;
     if (l.cooperative) l.slice = COOPERATIVE_SLICE;
-    if (job->recording) l.slice = RECORDED_SLICE;
     if (l.max_instructions && l.max_instructions < l.slice) l.slice = l.max_instructions;
     l.overlaps = may_overlap(job, shape, program);
     l.followed = may_overlap(job, shape + 1, program);

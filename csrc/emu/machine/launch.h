@@ -23,7 +23,6 @@ enum {
     RESERVED_SHARED_BYTES = 1024,   /* per block, from sm_80 on */
     RESERVED_SHARED_PARTITION = 32, /* %reserved_smem_offset_1, from the start */
     SLICE = 4096,                   /* instructions that a warp runs before the next warp does */
-    RECORDED_SLICE = 8 /* of a recorded launch: about a line of source, so warps go side by side */
 };
 
 /* One launch, shared by the host threads that run its blocks. */
@@ -74,6 +73,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                     smk_status *status);
 /* Registers per thread of a launch, as setmaxnreg counts them; 0: not known (registers.c). */
 uint32_t launch_registers(const ptx_module *module, const ptx_function *kernel);
+/* Where the kernel's dynamic shared memory begins. */
+uint64_t launch_dynamic_shared_at(const ptx_module *module, const ptx_function *kernel);
 /* A poller for long work within the launch, on the calling host thread. */
 interrupt_poller launch_poller(const launch *l);
 /* Stops the launch. Only the first failure is kept. */

@@ -9,6 +9,7 @@
 #include "../base/stable_sort.h"
 #include "print.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,46 @@ static void print_string(printing *p, print_buffer *out, const char *flags, int 
     PUT_FORMATTED(out, "%*s", width, text);
 }
 
+/* A finite number as glibc's %a: C leaves open how it is normalised and rounded, and C libraries
+ * differ. Subnormal numbers keep the exponent -1022, ties are rounded to an even digit. */
+static void print_hexadecimal(print_buffer *out, uint64_t bits, const char *flags, int width,
+                              int precision, char conversion) {
+    enum { DIGITS = 13, BIAS = 1023 };
+    const uint64_t stored = bits >> 52 & 0x7ff, fraction = bits & (((uint64_t)1 << 52) - 1);
+    const int exponent = stored ? (int)stored - BIAS : fraction ? 1 - BIAS : 0;
+    uint64_t m = (uint64_t)(stored != 0) << 52 | fraction;
+    int digits = DIGITS;
+    for (; precision < 0 && digits && !(m & 15); digits--)
+        m >>= 4;
+    if (precision >= 0 && precision < DIGITS) {
+        const int cut = 4 * (DIGITS - precision);
+        const uint64_t rest = m & (((uint64_t)1 << cut) - 1), half = (uint64_t)1 << (cut - 1);
+        m >>= cut;
+        m += rest > half || (rest == half && (m & 1));
+        digits = precision;
+    }
+    char text[64], field[2 * MAX_FIELD];
+    const char *sign = bits >> 63 ? "-" : strchr(flags, '+') ? "+" : strchr(flags, ' ') ? " " : "";
+    const int zeros = precision > DIGITS ? precision - DIGITS : 0;
+    const bool has_point = digits || zeros || strchr(flags, '#');
+    const int n = snprintf(text, sizeof text, "%llu%s%0*llx", (unsigned long long)(m >> 4 * digits),
+                           has_point ? "." : "", digits,
+                           (unsigned long long)(m & (((uint64_t)1 << 4 * digits) - 1)));
+    const int used = digits ? n : n - 1; /* without digits the 0 of %0*llx goes */
+    char end[16];
+    const int n_end = snprintf(end, sizeof end, "p%+d", exponent);
+    const bool left = width < 0 || strchr(flags, '-');
+    const int padding = abs(width) - (int)strlen(sign) - 2 - used - zeros - n_end;
+    const int inner = !left && strchr(flags, '0') && padding > 0 ? padding : 0;
+    const int before = !left && !inner && padding > 0 ? padding : 0;
+    const int after = left && padding > 0 ? padding : 0;
+    snprintf(field, sizeof field, "%*s%s0x%.*d%.*s%.*d%s%*s", before, "", sign, inner, 0, used,
+             text, zeros, 0, end, after, "");
+    for (char *at = field; conversion == 'A' && *at; at++)
+        if (*at >= 'a' && *at <= 'z') *at = (char)(*at - 'a' + 'A');
+    put(out, field, strlen(field));
+}
+
 /* Prints one conversion; p->format is after its '%'. */
 static void print_conversion(printing *p, print_buffer *out) {
     static const char all_flags[] = "-+ #0";
@@ -163,7 +204,10 @@ static void print_conversion(printing *p, print_buffer *out) {
         const uint64_t bits = read_argument(p, 8);
         double value;
         memcpy(&value, &bits, sizeof value);
-        PUT_FORMATTED(out, spec, width, precision, value);
+        if ((c == 'a' || c == 'A') && isfinite(value))
+            print_hexadecimal(out, bits, flags, width, precision, c);
+        else
+            PUT_FORMATTED(out, spec, width, precision, value);
         break;
     }
     default: /* an unknown conversion is printed verbatim */

@@ -241,6 +241,7 @@ static bool one_variable(parser *p, ptx_space space, bool external, shape *s) {
                         .align = s->align,
                         .size = s->bytes,
                         .columns = s->n_dimensions > 1 ? s->counts[s->n_dimensions - 1] : 0,
+                        .rows = s->n_dimensions > 2 ? s->counts[s->n_dimensions - 2] : 0,
                         .external = external};
     if (external) return true;
     if (parser_accept(p, '=')) {

@@ -114,6 +114,7 @@ typedef struct ptx_variable {
     uint32_t align;
     uint64_t size;    /* bytes; 0 for an extern .shared array, sized at launch */
     uint64_t columns; /* the last dimension of an array that has several; else 0 */
+    uint64_t rows;    /* the one before it, of an array that has three or more; else 0 */
     /* In the module's block (global, const) or the function's block (shared, local, param) of that
      * space. Module-level .shared variables precede a function's. A .shared variable has the same
      * offset in all entries that reach it. 0 for an extern .shared array: it starts at the end of

@@ -348,7 +348,6 @@ static void write_window(const recorder *r, json *j) {
     json_text(j, "truncated", ended ? NULL : r->truncated);
     json_number(j, "limit", (int64_t)r->out->max_bytes);
     json_number(j, "omitted_blocks", (int64_t)r->n_omitted);
-    json_number(j, "slice", RECORDED_SLICE);
     json_text(j, "kernel", r->launches.n ? r->launches.items[0].entry : NULL);
 }
 

@@ -1,8 +1,8 @@
 /* Records a window of a run: each instruction of the recorded warps is a step.
  *
- * The launch runs on one host thread, in short slices (RECORDED_SLICE), so that steps have one
- * order. The hooks of accesses and events come while an instruction runs and are kept; the hook
- * after it turns them into columns. Before the window only the state is followed that its start
+ * The launch runs on one host thread, so that steps have one order; in slices of the same length
+ * as without a recording, so that it finds the same hazards. The hooks of accesses and events come
+ * while an instruction runs and are kept; the hook after it turns them into columns. Before the window only the state is followed that its start
  * needs: registers, shared memory and its writers. After it steps are only counted. */
 #include "recorder.h"
 
