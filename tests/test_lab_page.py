@@ -616,6 +616,74 @@ def test_everything_has_a_name_and_is_reached_by_keyboard(page):
         assert unreached == [], view
 
 
+CONTROLS = {"button", "link", "textbox", "combobox", "checkbox", "slider", "spinbutton"}
+CONTROLS |= {"searchbox", "tab", "image", "application", "grid", "region", "toolbar"}
+
+
+def tree(page):
+    """(role, name, names of the groups around it) of what a screen reader finds."""
+    nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    by_id = {node["nodeId"]: node for node in nodes}
+
+    def text(node, what):
+        return (node.get(what) or {}).get("value", "")
+
+    def groups(node):
+        found = []
+        while node := by_id.get(node.get("parentId")):
+            if text(node, "role") in ("group", "region", "toolbar"):
+                found.append(text(node, "name"))
+        return tuple(found)
+
+    return [(text(n, "role"), text(n, "name"), groups(n)) for n in nodes if not n["ignored"]]
+
+
+@pytest.mark.parametrize("view", [*VIEWS, "replay"])
+def test_a_screen_reader_can_tell_all_controls_apart(page, view):
+    visit(page, "start" if view == "replay" else view)
+    if view == "replay":
+        page.run(
+            """[...document.querySelectorAll("main button")]
+            .find((one) => one.textContent.startsWith("Replay")).click()"""
+        )
+        page.until("document.querySelector('.smk-replay h2') !== null")
+    page.run("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    controls = [one for one in tree(page) if one[0] in CONTROLS]
+    assert [one for one in controls if not one[1].strip()] == []
+    fields = [one for one in controls if one[0] not in ("link", "button", "image")]
+    assert len(fields) == len(set(fields)), fields
+    shown = [name for role, name, _ in controls if role == "button" and name.startswith("show")]
+    assert len(shown) == len(set(shown))
+
+
+def test_paper_is_light_and_has_no_buttons(page):
+    """The source that is printed is whole, whatever the window shows of it."""
+    visit(page, "gallery/gemm/conflicted")
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    try:
+        page.call("Emulation.setEmulatedMedia", media="print", features=dark)
+        assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.run(
+            "[...document.querySelectorAll('button')].every((b) => !b.checkVisibility())"
+        )
+        text, margin = page.run(
+            """[".code textarea", ".code .margin"].map((name) => {
+            const one = document.querySelector(name);
+            return [one.scrollHeight, one.clientHeight]; })"""
+        )
+        assert text[0] <= text[1] + 1
+        assert margin[0] <= margin[1] + 1
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="")
+        page.look(1280, 900, reduced=True)
+
+
+def test_the_first_experiment_shows_the_first_warp(page):
+    """After a barrier the warp that arrived last runs first; all have the same conflict."""
+    visit(page, "start")
+    assert "warp 0 is served" in page.run("lab.page.first.banksCaption.textContent")
+
+
 def test_a_replay_begins_at_a_hazard_of_any_block_and_step(page):
     """Beyond the first window of steps, in the last block, in a kernel of the editor."""
     source = """__global__ void late(float *x) {

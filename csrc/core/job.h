@@ -182,7 +182,7 @@ typedef struct smk_site {
     uint64_t wavefronts;                   /* shared: emu/cost/banks.h; global: 32-byte sectors */
     uint64_t ideal;                        /* min wavefronts or sectors for the requested bytes */
     uint64_t worst;                        /* max wavefronts or sectors of one request */
-    smk_request worst_request;             /* the first request with `worst` */
+    smk_request worst_request;             /* of the first block and warp with `worst` */
     uint64_t bytes;                        /* requested by active lanes */
     int direction;                         /* SMK_READ, SMK_WRITE or both */
     smk_position callers[SMK_MAX_CALLERS]; /* inlined code: call sites, innermost first */

@@ -40,17 +40,18 @@ function bounds({ at_most: most, at_least: least }) {
 export function judged(limit, { source, found, values }) {
   if (limit.keep) {
     const ok = plain(source).includes(plain(limit.keep));
-    return { ok, text: ["keep ", h("code", {}, limit.keep)] };
+    return { ok, text: ["the source ", ok ? "has " : "should keep ", h("code", {}, limit.keep)] };
   }
   if (limit.forbid) {
     const ok = !plain(source).includes(plain(limit.forbid));
-    return { ok, text: ["without ", h("code", {}, limit.forbid)] };
+    return { ok, text: ["the source ", ok ? "does without " : "should do without ", h("code", {}, limit.forbid)] };
   }
   if (limit.measure === "values") return { ok: values.ok, text: [values.text] };
   const value = found[limit.measure];
   const ok = value <= (limit.at_most ?? Infinity) && value >= (limit.at_least ?? -Infinity);
   const shown = Number.isInteger(value) ? number(value) : value.toFixed(2);
-  return { ok, text: [`${MEASURES[limit.measure] ?? limit.measure}: ${shown}, should be ${bounds(limit)}`] };
+  const name = MEASURES[limit.measure] ?? limit.measure;
+  return { ok, text: [ok ? `${name}: ${shown} (${bounds(limit)})` : `${name}: ${shown}, should be ${bounds(limit)}`] };
 }
 
 /** Where arrays first differ from the reference, in words. */
@@ -122,11 +123,13 @@ export class Exercises {
     this.more = button("A hint", () => this.#hint(exercise));
     this.answers = (exercise.questions ?? []).map((question) => ({ question, field: h("input", { class: "short", inputmode: "numeric", "aria-label": question.text }) }));
     this.bench.status.after(this.verdict, this.hints);
-    this.bench.runButton.after(button("Check", () => this.check(), { class: "primary" }));
+    this.bench.runButton.classList.remove("primary");
+    this.bench.runButton.before(button("Check", () => this.check(), { class: "primary" }));
     this.bench.shareButton.after(this.more, button("Start over", () => this.#start(exercise, exercise.start)));
     this.pane.replaceChildren(
       h("h3", {}, `${index + 1}. ${exercise.title}`),
       ...exercise.text.map((text) => h("p", {}, ...prose(text))),
+      h("p", {}, "It is solved when:"),
       h("ul", { class: "limits" }, exercise.limits.map((limit) => h("li", {}, ...aim(limit)))),
       ...this.answers.map(({ question, field }) => h("p", { class: "question" }, h("label", {}, ...prose(question.text), " ", field))),
       this.bench.element,
@@ -192,7 +195,7 @@ export class Exercises {
         "ul",
         { class: "checks" },
         rows.map((row) =>
-          h("li", { class: row.ok ? "good" : "bad" }, h("span", { class: "sign" }, row.ok ? "✓" : "✖"), ...row.text, row.ok || !row.why ? null : h("span", { class: "dim" }, " ", ...prose(row.why))),
+          h("li", { class: row.ok ? "good" : "bad" }, h("span", { class: "sign" }, row.ok ? "✓" : "✖"), ...row.text, row.ok || !row.why ? null : h("span", { class: "dim" }, ". ", ...prose(row.why))),
         ),
       ),
       solved ? h("p", { class: "verdict good" }, "✓ Solved. ", ...prose(exercise.learned)) : h("p", { class: "verdict bad" }, "✖ Not yet."),
@@ -207,10 +210,11 @@ export class Exercises {
 }
 
 function aim(limit) {
-  if (limit.keep) return ["Keep ", h("code", {}, limit.keep), "."];
-  if (limit.forbid) return ["Do not use ", h("code", {}, limit.forbid), "."];
+  if (limit.keep) return ["The source keeps ", h("code", {}, limit.keep), "."];
+  if (limit.forbid) return ["The source does without ", h("code", {}, limit.forbid), "."];
   if (limit.measure === "values") return ["The values are right."];
-  return [`${MEASURES[limit.measure] ?? limit.measure}: ${bounds(limit)}.`];
+  const name = MEASURES[limit.measure] ?? limit.measure;
+  return [`${name[0].toUpperCase()}${name.slice(1)}: ${bounds(limit)}.`];
 }
 
 function answered(question, text) {

@@ -46,7 +46,7 @@ const FIELDS = {
     lanes: ["lanes", {}],
   },
 };
-const CELL = 24;
+const CELL = 23;
 const HIGH = 20;
 const LEFT = 78;
 const TOP = 20;
@@ -310,7 +310,7 @@ export class Explorer {
         {},
         lines.map((line) => {
           if (line.why) return h("tr", {}, h("td", {}, line.name), h("td", { colspan: 4, class: "why" }, line.why));
-          const show = line.now ? "shown" : button("show", () => this.#take(line.pad, line.swizzle), { class: "small" });
+          const show = line.now ? "shown" : button("show", () => this.#take(line.pad, line.swizzle), { class: "small", "aria-label": `show ${line.name}` });
           const cells = [line.name, line.cost, line.ideal, line.wasted, show];
           return h("tr", { class: line.now ? "now" : "" }, cells.map((cell) => h("td", {}, cell)));
         }),

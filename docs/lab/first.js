@@ -109,9 +109,10 @@ export class FirstExperiment {
       "div",
       { class: "halves" },
       this.#see(),
-      h("figure", {}, this.banksCaption, this.banks.element),
+      h("figure", { class: "banks-figure" }, this.banksCaption, this.banks.element),
+      this.#cure(),
       this.#cured(),
-      h("figure", {}, this.tileCaption, this.tile.element),
+      h("figure", { class: "tile-figure" }, this.tileCaption, this.tile.element),
     );
   }
 
@@ -119,7 +120,6 @@ export class FirstExperiment {
     const text =
       "This kernel transposes 32 x 32 floats: it writes rows of a tile in shared memory, then reads its columns. It has just run " +
       "in this page. Beside each line: its wavefronts, and how many times the fewest possible that is.";
-    const dim = "Only the place of the data changes: the same loads, the same stores, the same result.";
     return h(
       "div",
       { class: "see" },
@@ -127,10 +127,12 @@ export class FirstExperiment {
       h("p", {}, ...prose(text)),
       this.code.element,
       this.verdict,
-      h("h3", {}, "2. Cure it"),
-      this.cure,
-      h("p", { class: "dim" }, dim),
     );
+  }
+
+  #cure() {
+    const dim = "Only the place of the data changes: the same loads, the same stores, the same result.";
+    return h("div", { class: "cure-part" }, h("h3", {}, "2. Cure it"), this.cure, h("p", { class: "dim" }, dim));
   }
 
   #cured() {

@@ -135,14 +135,21 @@ class ArgumentRow {
     };
     this.element = h(
       "div",
-      { class: "argument" },
+      { class: "argument", role: "group" },
       this.name,
       this.kind,
       this.type,
       Object.values(this.labels),
       button("×", onremove, { class: "small", "aria-label": "remove this argument", title: "remove" }),
     );
+    this.name.addEventListener("input", () => this.#named());
+    this.#named();
     this.#changed(() => {});
+  }
+
+  /** Screen readers say which argument a field belongs to. */
+  #named() {
+    this.element.setAttribute("aria-label", `argument ${this.name.value}`);
   }
 
   #changed(onchange) {

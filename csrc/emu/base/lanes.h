@@ -1,7 +1,7 @@
 /* Operations on the 32 lanes of a warp: predicates to a bit mask, tests for equal or evenly spaced
  * addresses.
  *
- * The portable loops define each function. The x86 versions use instructions that turn a vector
+ * The portable loops define each function. The other versions use instructions that turn a vector
  * compare into a bit mask. Compilers do not derive them from the loops, and every branch and memory
  * access runs this code.
  */
@@ -15,6 +15,8 @@
 #include <immintrin.h>
 #elif defined(__x86_64__)
 #include <emmintrin.h> /* SSE2 alone: the whole set takes a file's compilation half of its time */
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
 #endif
 
 enum { LANES = 32 };
@@ -27,7 +29,9 @@ typedef uint64_t lanes_u64[LANES] __attribute__((aligned(64)));
 
 /* Marks a loop over lanes whose iterations are independent even if its pointers may alias. */
 #if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+/* Alone, clang unrolls a loop to 32 scalar stores before it vectorises. */
+#define INDEPENDENT                                                                                \
+    _Pragma("clang loop vectorize(assume_safety) unroll(disable) interleave_count(8)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
@@ -46,6 +50,16 @@ static inline uint32_t lanes_bits(const uint32_t *predicate) {
         const __m128i low = _mm_packs_epi32(_mm_loadu_si128(p), _mm_loadu_si128(p + 1));
         const __m128i high = _mm_packs_epi32(_mm_loadu_si128(p + 2), _mm_loadu_si128(p + 3));
         bits |= (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(low, high)) << 16 * half;
+    }
+    return bits;
+#elif defined(__wasm_simd128__)
+    uint32_t bits = 0;
+    for (int l = 0; l < LANES; l += 16, predicate += 16) {
+        const v128_t low =
+            wasm_i16x8_narrow_i32x4(wasm_v128_load(predicate), wasm_v128_load(predicate + 4));
+        const v128_t high =
+            wasm_i16x8_narrow_i32x4(wasm_v128_load(predicate + 8), wasm_v128_load(predicate + 12));
+        bits |= wasm_i8x16_bitmask(wasm_i8x16_narrow_i16x8(low, high)) << l;
     }
     return bits;
 #else

@@ -146,6 +146,15 @@ static void record_worst(tally *t, const emu_request *r, uint32_t actual) {
     worst->warp = r->warp;
 }
 
+/* Of equal ones the request of the first warp of the first block is kept, whichever ran first:
+ * after a barrier the last warp that arrived does. */
+static bool is_worse(const tally *t, const emu_request *r, uint32_t actual) {
+    if (actual != t->worst) return actual > t->worst && r->active;
+    const smk_request *worst = &t->worst_request;
+    return r->active && r->warp < worst->warp &&
+           !memcmp(r->block, worst->block, sizeof worst->block);
+}
+
 /* The same request as wider accesses. */
 static void record_wider(counts *c, tally *t, const emu_request *r) {
     if (r->operation != EMU_LOAD && r->operation != EMU_STORE) return;
@@ -203,7 +212,7 @@ static void on_request(void *state, const emu_request *r) {
     t->wavefronts += now.actual;
     t->ideal += now.ideal;
     t->bytes += count_lanes(r->active) * (uint64_t)r->width;
-    if (now.actual > t->worst && r->active) record_worst(t, r, now.actual);
+    if (is_worse(t, r, now.actual)) record_worst(t, r, now.actual);
     if (r->width) t->width = r->width;
     t->operation = r->operation;
     /* The machine code has this access, perhaps wider. */

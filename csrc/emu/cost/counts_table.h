@@ -12,7 +12,7 @@ typedef struct tally {
     uint64_t requests, wavefronts, ideal, worst, bytes;
     /* The same for the machine code's accesses, which ptxas has vectorized (ptxas_vectorize.h). */
     uint64_t machine_requests, machine_wavefronts, machine_ideal;
-    smk_request worst_request; /* the first request of `worst` wavefronts or sectors */
+    smk_request worst_request; /* of the first block and warp with `worst` wavefronts */
     uint32_t width;
     emu_operation operation;
     wider_access *wider; /* NULL: not counted */

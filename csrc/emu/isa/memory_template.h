@@ -156,8 +156,9 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
                 }
             } else {
                 const uint64_t value = load_element(from + k * width, width);
-                for (uint32_t l = 0; l < LANES; l++)
+                INDEPENDENT for (uint32_t l = 0; l < LANES; l++) {
                     store_element(d + l * slot, slot, value);
+                }
             }
         }
         return i + 1;

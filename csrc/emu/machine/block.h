@@ -58,6 +58,7 @@ typedef struct block {
     print_buffer printed;
     uint64_t charged;        /* bytes, of MAX_BLOCK_BYTES */
     uint64_t *group_charged; /* the same of its group, of MAX_GROUP_GIB */
+    uint64_t unpolled;       /* work since the last poll (block_group.c) */
     void (*poll)(void *);    /* stops the launch when it has to end */
     void *poll_arg;
 } block;

@@ -66,6 +66,16 @@ static bool begin(block_group *g, uint64_t number, void (*poll)(void *), void *p
 
 /* ---- running ---- */
 
+/* After a slice of so many instructions: false, the launch has been stopped. Slices that end at a
+ * barrier are short, and reading the clock after each takes longer than they do. */
+static bool goes_on_after(block *b, uint64_t instructions) {
+    enum { WORK = 4096, WORK_OF_SLICE = 64 };
+    b->unpolled += WORK_OF_SLICE + instructions;
+    if (b->unpolled < WORK) return !atomic_load_explicit(&b->launch->stop, memory_order_relaxed);
+    b->unpolled = 0;
+    return block_goes_on(b);
+}
+
 /* One slice of each warp. Returns whether any could run; clears *only_failed_waits if one did more
  * than a failed try_wait. */
 static bool run_round(block *b, bool *only_failed_waits) {
@@ -73,10 +83,11 @@ static bool run_round(block *b, bool *only_failed_waits) {
     for (uint32_t k = 0; k < b->launch->n_warps; k++) {
         warp *w = &b->warps[k];
         if (!w->split && !w->ready) continue;
+        const uint64_t before = b->time;
         warp_run(w);
         ran = true;
         *only_failed_waits &= w->yielded;
-        if (!block_goes_on(b)) break;
+        if (!goes_on_after(b, b->time - before)) break;
     }
     return ran;
 }
