@@ -12,6 +12,7 @@
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
  *     launch.c           launches on the emulator
+ *     watch.c            progress of a kernel on a terminal, and Ctrl-C
  *     report.c           the records that Python reads
  *
  * Calls are executed when they are made, one after the other. That is one of the orders that
@@ -218,6 +219,14 @@ CUresult launch(CUfunction f, const CUlaunchConfig *config, void **params, void 
 CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int *blocks);
 void launch_flush_printed(void);
 
+/* ---- watch.c: one launch at a time ---- */
+
+/* Makes the job end at Ctrl-C, and shows its progress. */
+void watch_begin(smk_job *job, const char *kernel);
+void watch_end(void);
+/* Hands a signal that ended a launch to the program. Call it without the lock. */
+void watch_deliver(void);
+
 /* ---- report.c ---- */
 
 void report_start(void);
@@ -237,8 +246,10 @@ bool report_wanted(void);
 
 enum { CHECK_NOTHING, CHECK_COUNTS, CHECK_HAZARDS };
 int report_check(void);
-/* Whether a kernel of this name is to be examined. */
+/* Whether a kernel of this name is to be examined: mangled, or as C++ writes it. */
 bool report_examines(const char *kernel);
+/* Draws the blocks of a grid that are to be traced, ascending; the caller frees them. NULL: all. */
+uint64_t *report_sample(uint64_t blocks, size_t *n);
 uint64_t report_launch_limit(void);
 
 #endif

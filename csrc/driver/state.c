@@ -91,6 +91,7 @@ CUresult driver_enter(need what, const char *call) {
 
 CUresult driver_leave(CUresult result) {
     pthread_mutex_unlock(&state.lock);
+    watch_deliver();
     return result;
 }
 
