@@ -21,6 +21,7 @@ typedef struct function *CUfunction, *CUkernel;
 typedef struct stream *CUstream;
 typedef struct event *CUevent;
 typedef struct pool *CUmemoryPool;
+typedef struct linker *CUlinkState;
 typedef struct CUarray_st *CUarray;
 typedef void (*CUhostFn)(void *user);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user);

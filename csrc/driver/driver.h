@@ -11,6 +11,7 @@
  *     copy.c             copies in 1 to 3 dimensions, memset
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
+ *     link.c             the linker: PTX in, PTX out
  *     launch.c           launches on the emulator
  *     watch.c            progress of a kernel on a terminal, and Ctrl-C
  *     report.c           the records that Python reads
@@ -45,7 +46,8 @@ typedef enum handle_kind {
     HANDLE_FUNCTION,
     HANDLE_STREAM,
     HANDLE_EVENT,
-    HANDLE_POOL
+    HANDLE_POOL,
+    HANDLE_LINKER
 } handle_kind;
 
 /* The first member of each object that a program has a handle of. */
@@ -204,6 +206,8 @@ struct module {
 
 CUresult module_new(const void *image, CUmodule *out);
 CUresult module_read(const char *file, CUmodule *out);
+/* A file's bytes, with a NUL behind them. From malloc; NULL: it cannot be read. */
+char *module_file(const char *name, size_t *bytes);
 CUresult module_drop(CUmodule module);
 CUresult module_function(CUmodule module, const char *name, CUfunction *out);
 CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, size_t *bytes);

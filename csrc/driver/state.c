@@ -296,6 +296,11 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext c) {
     DRIVER_CALL(cuCtxDestroy, NEED_INIT, destroy(c));
 }
 
+/* The name of cuCtxDestroy before version 4. */
+EXPORT CUresult cuCtxDetach(CUcontext c) {
+    DRIVER_CALL(cuCtxDetach, NEED_INIT, destroy(c));
+}
+
 /* ---- primary contexts ---- */
 
 static CUresult retain(CUcontext *out, CUdevice device) {

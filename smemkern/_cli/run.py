@@ -47,6 +47,7 @@ NEXT = (
 FOUND = ""
 
 _DRIVER = Path(_core.__file__).parent / "driver" / "libcuda.so.1"
+_PYTHON_HOOKS = Path(__file__).resolve().parent.parent / "_python_hooks"
 STDERR = 2  # the descriptor
 _CHECKS = {"counts": 1, "hazards": 2}
 
@@ -173,10 +174,11 @@ def _words(chosen: argparse.Namespace) -> list[str]:
 def _environment(chosen: argparse.Namespace, gpu: EmulatedDevice, records: Path) -> dict[str, str]:
     if not _DRIVER.is_file():
         raise FileNotFoundError(2, "the emulator's driver was not built", str(_DRIVER))
-    folders = [str(records.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    folder = records.parent
     return {
         **os.environ,
-        "LD_LIBRARY_PATH": os.pathsep.join(folders),
+        "LD_LIBRARY_PATH": _before("LD_LIBRARY_PATH", folder),
+        **_for_python(folder),
         "SMEMKERN_RUN_FILE": str(records),
         "SMEMKERN_RUN_DEVICE": gpu.described(),
         "SMEMKERN_RUN_CHECK": str(_CHECKS["counts" if chosen.counts_only else "hazards"]),
@@ -184,6 +186,22 @@ def _environment(chosen: argparse.Namespace, gpu: EmulatedDevice, records: Path)
         "SMEMKERN_RUN_LAUNCHES": str(chosen.launches),
         "SMEMKERN_RUN_SAMPLE": str(chosen.sample),
         "SMEMKERN_RUN_SEED": str(chosen.seed),
+    }
+
+
+def _before(variable: str, folder: Path) -> str:
+    """A list of folders of the environment, with another one before them."""
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get(variable)]))
+
+
+def _for_python(folder: Path) -> dict[str, str]:
+    """Makes packages hand over PTX in place of machine code; see sitecustomize.py."""
+    return {
+        "PYTHONPATH": _before("PYTHONPATH", _PYTHON_HOOKS),
+        "CUPY_COMPILE_WITH_PTX": "1",
+        "CUPY_CACHE_IN_MEMORY": "1",
+        "CUPY_ACCELERATORS": "",  # CUB's reductions are machine code in CuPy's own library
+        "TRITON_LIBCUDA_PATH": str(folder),
     }
 
 

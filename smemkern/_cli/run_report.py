@@ -216,7 +216,8 @@ def _kernel_data(kernel: KernelRuns, chosen: argparse.Namespace) -> dict[str, An
         "global": [results.row_data(row) for row in trace.global_] if trace else [],
         "hazards": [results.hazard_data(row) for row in trace.hazards] if trace else [],
         "benign": [results.hazard_data(row) for row in trace.benign] if trace else [],
-        **(results.limit_data(trace, chosen.max_factor) if trace else {}),
+        "max_factor": chosen.max_factor,
+        "over_limit": results.limit_data(trace, chosen.max_factor)["over_limit"] if trace else [],
     }
 
 

@@ -161,7 +161,8 @@ def _load_address(path: str) -> int | None:
 
 
 _HEADER = re.compile(r"\.(h|hh|hpp|cuh|inl)$|\.stub\.c$")
-_SYSTEM = re.compile(r"/(lib(c|dl|m|pthread|stdc\+\+)|ld)[.-][^/]*$")  # objects
+# Objects of the system, and Python's.
+_SYSTEM = re.compile(r"/(lib(c|dl|m|pthread|stdc\+\+|python[\d.]*)|ld)[.-][^/]*$|/python[\d.]*$")
 
 
 class _Lines:
