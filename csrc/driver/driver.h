@@ -11,6 +11,9 @@
  *     copy.c             copies in 1 to 3 dimensions, memset
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
+ *     work.h, work.c     what is queued on a stream: it runs, or is captured
+ *     array.c            arrays, textures and surfaces
+ *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
  *     report.c           the records that Python reads
  *
@@ -44,7 +47,13 @@ typedef enum handle_kind {
     HANDLE_FUNCTION,
     HANDLE_STREAM,
     HANDLE_EVENT,
-    HANDLE_POOL
+    HANDLE_POOL,
+    HANDLE_ARRAY,
+    HANDLE_TEXTURE,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_GRAPH_EXEC,
+    HANDLE_USER_OBJECT
 } handle_kind;
 
 /* The first member of each object that a program has a handle of. */
@@ -71,11 +80,19 @@ struct context {
     uint64_t id;
 };
 
+/* A place in a graph that is being captured: after these nodes. */
+typedef struct graph_place {
+    uint64_t capture; /* its number; 0: none */
+    struct node **after;
+    size_t n;
+} graph_place;
+
 struct stream {
     handle head;
     unsigned flags;
     int priority;
     uint64_t id;
+    graph_place captured; /* what its next node comes after */
 };
 
 struct event {
@@ -83,6 +100,7 @@ struct event {
     unsigned flags;
     bool recorded;
     double seconds;
+    graph_place captured;
 };
 
 struct pool {
@@ -110,7 +128,7 @@ CUresult driver_leave(CUresult result);
 void *handle_new(handle_kind kind, size_t bytes);
 bool handle_is(const void *object, handle_kind kind);
 void handle_free(void *object, handle_kind kind);
-/* Calls `each` for the live handles of a context, which `each` may free. */
+/* Calls `each` for the live handles of a context; it frees them. */
 void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object));
 
 CUcontext context_current(void);
@@ -132,13 +150,15 @@ typedef enum memory_kind {
     MEMORY_PINNED,
     MEMORY_MANAGED,
     MEMORY_REGISTERED, /* the program's own host memory */
-    MEMORY_VARIABLES   /* of a module */
+    MEMORY_VARIABLES,  /* of a module */
+    MEMORY_ARRAY       /* the texels of a CUarray */
 } memory_kind;
 
 /* An allocation. Its number k is that of a buffer of every launch, so kernels find it at
  * emu_buffer_address(k) from whatever structure they read the address. */
 typedef struct allocation {
     bool live, used; /* used: it is or was an allocation */
+    bool reserved;   /* for a graph: its number stays its own */
     memory_kind kind;
     unsigned char *host;
     size_t bytes;
@@ -155,6 +175,9 @@ CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr 
 CUresult memory_window(memory_kind kind, void *host, size_t bytes, unsigned flags,
                        CUdeviceptr *out);
 CUresult memory_free(CUdeviceptr address, bool host);
+/* The address of device memory that graphs allocate and free when they run. */
+CUresult memory_reserve(size_t bytes, CUdeviceptr *out);
+CUresult memory_revive(CUdeviceptr address);
 void memory_drop_window(CUdeviceptr address);
 /* The live allocation that an address is in; NULL: none. */
 allocation *memory_find(CUdeviceptr address, size_t *offset);

@@ -14,12 +14,13 @@ __global__ void beyond(int *y) { put(y); }
 
 int main() {
     float *y;
-    cudaGraph_t graph;
+    cudaMipmappedArray_t levels;
+    const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
     float back[4];
     cudaMalloc(&y, sizeof back);
     cudaMemcpy(back, y, sizeof back, cudaMemcpyDeviceToHost);
     race<<<1, 128>>>(y);
-    cudaGraphCreate(&graph, 0);
+    cudaMallocMipmappedArray(&levels, &format, {8, 8, 0}, 2);
     cudaFree(y);
     cudaFree(y);
     cudaMalloc(&y, sizeof back);
