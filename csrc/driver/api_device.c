@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 enum { DRIVER_VERSION = 13000, API_VERSION = 3020, N_DEVICE_ATTRIBUTES = 150, N_LIMITS = 7 };
 
@@ -200,8 +200,9 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version) {
 }
 
 static CUresult synchronize(void) {
-    launch_flush_printed();
-    return CUDA_SUCCESS;
+    const CUresult result = capture_check_wait(NULL);
+    if (!result) launch_flush_printed();
+    return result;
 }
 
 EXPORT CUresult cuCtxSynchronize(void) {

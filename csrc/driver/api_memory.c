@@ -1,14 +1,24 @@
 /* Calls about memory. Copies are in copy.c. */
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2, PITCH_UNIT = 512 };
 
 /* ---- allocation ---- */
 
+static CUresult allocate(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out) {
+    const CUresult result = capture_check_unsafe();
+    return result ? result : memory_new(kind, bytes, flags, out);
+}
+
+static CUresult release(CUdeviceptr address, bool host) {
+    const CUresult result = capture_check_unsafe();
+    return result ? result : memory_free(address, host);
+}
+
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes) {
-    DRIVER_CALL(cuMemAlloc, NEED_CONTEXT, memory_new(MEMORY_DEVICE, bytes, 0, out));
+    DRIVER_CALL(cuMemAlloc, NEED_CONTEXT, allocate(MEMORY_DEVICE, bytes, 0, out));
 }
 
 static CUresult alloc_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
@@ -17,7 +27,7 @@ static CUresult alloc_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_
         return CUDA_ERROR_INVALID_VALUE;
     *pitch = (width + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT;
     if (*pitch < width || height > SIZE_MAX / *pitch) return CUDA_ERROR_OUT_OF_MEMORY;
-    return memory_new(MEMORY_DEVICE, *pitch * height, 0, out);
+    return allocate(MEMORY_DEVICE, *pitch * height, 0, out);
 }
 
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
@@ -26,20 +36,20 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
-    DRIVER_CALL(cuMemFree, NEED_CONTEXT, memory_free(address, false));
+    DRIVER_CALL(cuMemFree, NEED_CONTEXT, release(address, false));
 }
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags) {
     DRIVER_CALL(cuMemAllocManaged, NEED_CONTEXT,
                 flags != ATTACH_GLOBAL && flags != ATTACH_HOST
                     ? CUDA_ERROR_INVALID_VALUE
-                    : memory_new(MEMORY_MANAGED, bytes, flags, out));
+                    : allocate(MEMORY_MANAGED, bytes, flags, out));
 }
 
 static CUresult alloc_host(void **out, size_t bytes, unsigned flags) {
     CUdeviceptr address;
     if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = memory_new(MEMORY_PINNED, bytes, flags, &address);
+    const CUresult result = allocate(MEMORY_PINNED, bytes, flags, &address);
     if (!result) *out = (void *)(uintptr_t)address;
     return result;
 }
@@ -53,7 +63,7 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
 }
 
 EXPORT CUresult cuMemFreeHost(void *address) {
-    DRIVER_CALL(cuMemFreeHost, NEED_CONTEXT, memory_free((CUdeviceptr)(uintptr_t)address, true));
+    DRIVER_CALL(cuMemFreeHost, NEED_CONTEXT, release((CUdeviceptr)(uintptr_t)address, true));
 }
 
 static CUresult register_host(void *host, size_t bytes, unsigned flags) {
@@ -138,10 +148,18 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 
 /* ---- pools: memory of a stream, which is in order anyway ---- */
 
+/* In a captured stream a node allocates, at an address that is known now. */
 static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    capture *into;
     if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
     if (pool && !handle_is(pool, HANDLE_POOL)) return CUDA_ERROR_INVALID_HANDLE;
-    return memory_new(MEMORY_DEVICE, bytes, 0, out);
+    CUresult result = capture_of(stream, &into);
+    if (result) return result;
+    if (!into) return memory_new(MEMORY_DEVICE, bytes, 0, out);
+    result = memory_reserve(bytes, out);
+    if (result) return result;
+    work w = {.kind = WORK_ALLOC, .of.memory = {*out, bytes}};
+    return capture_add(into, stream, &w);
 }
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream) {
@@ -154,11 +172,13 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemory
                 pool ? alloc_async(out, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUresult free_async(CUdeviceptr address, CUstream stream) {
+    work w = {.kind = WORK_FREE, .of.memory = {address, 0}};
+    return address ? work_submit(stream, &w) : CUDA_ERROR_INVALID_VALUE;
+}
+
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    DRIVER_CALL(cuMemFreeAsync, NEED_CONTEXT,
-                !address            ? CUDA_ERROR_INVALID_VALUE
-                : stream_is(stream) ? memory_free(address, false)
-                                    : CUDA_ERROR_INVALID_HANDLE);
+    DRIVER_CALL(cuMemFreeAsync, NEED_CONTEXT, free_async(address, stream));
 }
 
 static CUmemoryPool default_pool;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 EXPORT CUresult cuModuleLoad(CUmodule *out, const char *file) {
     DRIVER_CALL(cuModuleLoad, NEED_CONTEXT, module_read(file, out));
@@ -278,10 +278,8 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy
 
 static CUresult call_host(CUstream stream, CUhostFn call, void *user) {
     if (!call) return CUDA_ERROR_INVALID_VALUE;
-    if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    launch_flush_printed();
-    call(user);
-    return CUDA_SUCCESS;
+    work w = {.kind = WORK_HOST, .of.host = {call, user}};
+    return work_submit(stream, &w);
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user) {

@@ -12,11 +12,15 @@
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
  *     link.c             the linker: PTX in, PTX out
+ *     work.h, work.c     what is queued on a stream: it runs, or is captured
+ *     queue.c            --shuffle: work that waits until the program waits for it
+ *     array.c            arrays, textures and surfaces
+ *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
  *     watch.c            progress of a kernel on a terminal, and Ctrl-C
  *     report.c           the records that Python reads
  *
- * Calls are executed when they are made, one after the other. That is one of the orders that
+ * Calls are executed when they are made, or with --shuffle at waits, one after the other. That is one of the orders that
  * streams and events allow. A lock makes calls of several threads take turns.
  */
 #ifndef DRIVER_H
@@ -47,7 +51,13 @@ typedef enum handle_kind {
     HANDLE_STREAM,
     HANDLE_EVENT,
     HANDLE_POOL,
-    HANDLE_LINKER
+    HANDLE_LINKER,
+    HANDLE_ARRAY,
+    HANDLE_TEXTURE,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_GRAPH_EXEC,
+    HANDLE_USER_OBJECT
 } handle_kind;
 
 /* The first member of each object that a program has a handle of. */
@@ -74,11 +84,19 @@ struct context {
     uint64_t id;
 };
 
+/* A place in a graph that is being captured: after these nodes. */
+typedef struct graph_place {
+    uint64_t capture; /* its number; 0: none */
+    struct node **after;
+    size_t n;
+} graph_place;
+
 struct stream {
     handle head;
     unsigned flags;
     int priority;
     uint64_t id;
+    graph_place captured; /* what its next node comes after */
 };
 
 struct event {
@@ -86,6 +104,8 @@ struct event {
     unsigned flags;
     bool recorded;
     double seconds;
+    uint64_t task; /* of queue.c: its last record; 0: none */
+    graph_place captured;
 };
 
 struct pool {
@@ -113,7 +133,7 @@ CUresult driver_leave(CUresult result);
 void *handle_new(handle_kind kind, size_t bytes);
 bool handle_is(const void *object, handle_kind kind);
 void handle_free(void *object, handle_kind kind);
-/* Calls `each` for the live handles of a context, which `each` may free. */
+/* Calls `each` for the live handles of a context; it frees them. */
 void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object));
 
 CUcontext context_current(void);
@@ -121,6 +141,8 @@ CUresult context_set_current(CUcontext context);
 CUcontext context_primary(void);
 bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
+/* Calls are made in another's name from now on. Returns the one before. */
+const char *driver_set_call(const char *call);
 int device_attribute(int attribute);
 const char *device_name(void);
 size_t device_memory(void);
@@ -135,13 +157,15 @@ typedef enum memory_kind {
     MEMORY_PINNED,
     MEMORY_MANAGED,
     MEMORY_REGISTERED, /* the program's own host memory */
-    MEMORY_VARIABLES   /* of a module */
+    MEMORY_VARIABLES,  /* of a module */
+    MEMORY_ARRAY       /* the texels of a CUarray */
 } memory_kind;
 
 /* An allocation. Its number k is that of a buffer of every launch, so kernels find it at
  * emu_buffer_address(k) from whatever structure they read the address. */
 typedef struct allocation {
     bool live, used; /* used: it is or was an allocation */
+    bool reserved;   /* for a graph: its number stays its own */
     memory_kind kind;
     unsigned char *host;
     size_t bytes;
@@ -158,6 +182,9 @@ CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr 
 CUresult memory_window(memory_kind kind, void *host, size_t bytes, unsigned flags,
                        CUdeviceptr *out);
 CUresult memory_free(CUdeviceptr address, bool host);
+/* The address of device memory that graphs allocate and free when they run. */
+CUresult memory_reserve(size_t bytes, CUdeviceptr *out);
+CUresult memory_revive(CUdeviceptr address);
 void memory_drop_window(CUdeviceptr address);
 /* The live allocation that an address is in; NULL: none. */
 allocation *memory_find(CUdeviceptr address, size_t *offset);
@@ -223,6 +250,13 @@ CUresult launch(CUfunction f, const CUlaunchConfig *config, void **params, void 
 CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int *blocks);
 void launch_flush_printed(void);
 
+/* ---- queue.c ---- */
+
+/* Before a call that waits for all work. */
+void queue_before(const char *call);
+void queue_wait_all(void);
+void queue_end(void);
+
 /* ---- watch.c: one launch at a time ---- */
 
 /* Makes the job end at Ctrl-C, and shows its progress. */
@@ -236,6 +270,10 @@ void watch_deliver(void);
 void report_start(void);
 void report_end(void);
 frames report_frames(void);
+/* Records name these callers from now on; NULL: those that are on the stack. */
+void report_on_behalf(const frames *callers);
+/* The next number of a generator. */
+uint64_t report_draw(uint64_t *state);
 void report_frames_json(json *j, const frames *f);
 /* What a program did wrong; `a` may be NULL. */
 void report_misuse(const char *kind, const allocation *a, const char *format, ...)

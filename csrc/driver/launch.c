@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 enum {
     MAX_EXTRA = 16,
@@ -128,17 +128,20 @@ static CUresult check_limits(CUfunction f, const CUlaunchConfig *c, bool coopera
                : CUDA_SUCCESS;
 }
 
-static CUresult read_attributes(const CUlaunchConfig *c, smk_launch *out) {
-    for (unsigned k = 0; k < c->numAttrs; k++) {
-        if (!c->attrs) return CUDA_ERROR_INVALID_VALUE;
-        const CUlaunchAttribute *a = &c->attrs[k];
-        if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) out->cooperative = a->value.cooperative;
-        if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-            out->cluster[0] = a->value.clusterDim.x;
-            out->cluster[1] = a->value.clusterDim.y;
-            out->cluster[2] = a->value.clusterDim.z;
-        }
+CUresult launch_attribute(const CUlaunchAttribute *a, smk_launch *out) {
+    if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) out->cooperative = a->value.cooperative;
+    if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+        out->cluster[0] = a->value.clusterDim.x;
+        out->cluster[1] = a->value.clusterDim.y;
+        out->cluster[2] = a->value.clusterDim.z;
     }
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_attributes(const CUlaunchConfig *c, smk_launch *out) {
+    if (c->numAttrs && !c->attrs) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned k = 0; k < c->numAttrs; k++)
+        launch_attribute(&c->attrs[k], out);
     return CUDA_SUCCESS;
 }
 
@@ -238,6 +241,8 @@ static CUresult run(CUfunction f, const smk_launch *l) {
     size_t n_sample = 0;
     uint64_t *sample =
         examined ? report_sample((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], &n_sample) : NULL;
+    size_t n_textures;
+    smk_texture *textures = textures_list(&n_textures);
     smk_buffer *buffers = calloc(n + 1, sizeof *buffers);
     unsigned char **written = calloc(n + 1, sizeof *written);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -252,6 +257,8 @@ static CUresult run(CUfunction f, const smk_launch *l) {
                        .n_launches = 1,
                        .buffers = buffers,
                        .n_buffers = n,
+                       .textures = textures,
+                       .n_textures = n_textures,
                        .written = written,
                        .sample = sample,
                        .n_sample = n_sample,
@@ -270,10 +277,12 @@ static CUresult run(CUfunction f, const smk_launch *l) {
     free(buffers);
     free(written);
     free(sample);
+    free(textures);
     return result;
 }
 
-CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **extra) {
+CUresult launch_prepare(CUfunction f, const CUlaunchConfig *c, void **params, void **extra,
+                        work *out) {
     if (!c) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(f, HANDLE_FUNCTION) || !stream_is(c->hStream)) return CUDA_ERROR_INVALID_HANDLE;
     smk_launch l = {
@@ -285,19 +294,37 @@ CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **ext
     CUresult result = read_attributes(c, &l);
     if (!result) result = check_limits(f, c, l.cooperative);
     if (result) return result;
-    unsigned char *block = calloc(1, f->signature.args_bytes + 1);
+    const size_t bytes = f->signature.args_bytes;
+    unsigned char *block = calloc(1, bytes + 1);
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
     result = gather(&f->signature, params, extra, block);
-    if (!result) {
-        l.args = block;
-        module_ran(f->module);
-        result = run(f, &l);
-        if (result != CUDA_ERROR_NOT_SUPPORTED && result != CUDA_ERROR_INVALID_VALUE) {
-            /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
-            context_current()->error = result;
-            result = CUDA_SUCCESS;
-        }
+    if (result) {
+        free(block);
+        return result;
     }
-    free(block);
-    return result;
+    l.args = block;
+    *out = (work){.kind = WORK_KERNEL, .of.kernel = {f, l, bytes}};
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_kernel(const kernel_work *w) {
+    const CUfunction f = w->function;
+    /* A graph can outlive its functions. */
+    if (!handle_is(f, HANDLE_FUNCTION) || f->signature.args_bytes != w->args_bytes)
+        return CUDA_ERROR_INVALID_HANDLE;
+    smk_launch l = w->launch;
+    l.entry = f->signature.entry;
+    module_ran(f->module);
+    const CUresult result = run(f, &l);
+    if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) return result;
+    /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
+    CUcontext context = context_current();
+    if (context) context->error = result;
+    return CUDA_SUCCESS;
+}
+
+CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **extra) {
+    work w;
+    const CUresult result = launch_prepare(f, c, params, extra, &w);
+    return result ? result : work_submit(c->hStream, &w);
 }

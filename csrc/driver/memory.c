@@ -87,7 +87,7 @@ static bool device_number(size_t *out) {
     const size_t places = memory.n - memory.first_device;
     for (size_t k = 0; memory.freed > QUARANTINE && k < places; k++) {
         const size_t at = memory.first_device + (memory.oldest + k) % places;
-        if (memory.items[at].live) continue;
+        if (memory.items[at].live || memory.items[at].reserved) continue;
         memory.oldest = at + 1 - memory.first_device;
         memory.freed--;
         *out = at;
@@ -117,6 +117,10 @@ static void *map_at_number(size_t bytes, size_t *out) {
 
 /* ---- allocation ---- */
 
+static bool on_device(memory_kind kind) {
+    return kind == MEMORY_DEVICE || kind == MEMORY_MANAGED || kind == MEMORY_ARRAY;
+}
+
 static void begin(size_t k, memory_kind kind, void *host, size_t bytes, unsigned flags) {
     allocation *a = &memory.items[k];
     *a = (allocation){.live = true,
@@ -128,7 +132,7 @@ static void begin(size_t k, memory_kind kind, void *host, size_t bytes, unsigned
                       .context = context_current(),
                       .allocated = report_frames()};
     snprintf(a->call, sizeof a->call, "%s", driver_call());
-    if (kind == MEMORY_DEVICE || kind == MEMORY_MANAGED) memory.bytes += bytes;
+    if (on_device(kind)) memory.bytes += bytes;
 }
 
 static void *map_anywhere(size_t bytes) {
@@ -137,10 +141,15 @@ static void *map_anywhere(size_t bytes) {
     return at == MAP_FAILED ? NULL : at;
 }
 
+static void set_unwritten(allocation *a) {
+    if (a->bytes <= MAX_FILLED) memset(a->host, 0xff, a->bytes); /* a float reads as NaN */
+    a->written = map_anywhere((a->bytes + WORD_BYTES - 1) / WORD_BYTES);
+}
+
 CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out) {
     size_t k;
     if (!out || !bytes) return CUDA_ERROR_INVALID_VALUE;
-    const bool is_device = kind == MEMORY_DEVICE;
+    const bool is_device = kind == MEMORY_DEVICE || kind == MEMORY_ARRAY;
     if (bytes >= emu_buffer_address(1) - emu_buffer_address(0)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (kind != MEMORY_PINNED && bytes > device_memory() - memory.bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -153,10 +162,7 @@ CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr 
     begin(k, kind, host, bytes, flags);
     allocation *a = &memory.items[k];
     a->mapped = mapped;
-    if (is_device) {
-        if (bytes <= MAX_FILLED) memset(host, 0xff, bytes); /* a float reads as NaN */
-        a->written = map_anywhere((bytes + WORD_BYTES - 1) / WORD_BYTES);
-    }
+    if (is_device) set_unwritten(a);
     *out = memory_address(a);
     return CUDA_SUCCESS;
 }
@@ -173,11 +179,38 @@ CUresult memory_window(memory_kind kind, void *host, size_t bytes, unsigned flag
 static void end(allocation *a) {
     if (a->written) munmap(a->written, (a->bytes + WORD_BYTES - 1) / WORD_BYTES);
     if (a->mapped) munmap(a->host, a->mapped);
-    if (a->kind == MEMORY_DEVICE || a->kind == MEMORY_MANAGED) memory.bytes -= a->bytes;
-    if ((size_t)(a - memory.items) >= memory.first_device) memory.freed++;
+    if (on_device(a->kind)) memory.bytes -= a->bytes;
+    if ((size_t)(a - memory.items) >= memory.first_device && !a->reserved) memory.freed++;
     a->live = false;
     a->host = a->written = NULL;
     a->freed = report_frames();
+}
+
+CUresult memory_reserve(size_t bytes, CUdeviceptr *out) {
+    size_t offset;
+    const CUresult result = memory_new(MEMORY_DEVICE, bytes, 0, out);
+    if (result) return result;
+    allocation *a = memory_find(*out, &offset);
+    a->reserved = true;
+    end(a);
+    return CUDA_SUCCESS;
+}
+
+CUresult memory_revive(CUdeviceptr address) {
+    uint64_t offset;
+    const int64_t k = emu_buffer_of(address, &offset);
+    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    if (!a || !a->reserved) return CUDA_ERROR_INVALID_VALUE;
+    if (a->live) end(a);
+    if (a->bytes > device_memory() - memory.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    const size_t mapped = a->mapped;
+    void *host = map_anywhere(mapped);
+    if (!host) return CUDA_ERROR_OUT_OF_MEMORY;
+    begin((size_t)k, MEMORY_DEVICE, host, a->bytes, 0);
+    a->reserved = true;
+    a->mapped = mapped;
+    set_unwritten(a);
+    return CUDA_SUCCESS;
 }
 
 allocation *memory_find(CUdeviceptr address, size_t *offset) {

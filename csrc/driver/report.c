@@ -29,8 +29,15 @@ static struct {
 
 /* ---- frames ---- */
 
+static const frames *on_behalf;
+
+void report_on_behalf(const frames *callers) {
+    on_behalf = callers;
+}
+
 frames report_frames(void) {
     frames f = {0};
+    if (on_behalf) return *on_behalf;
     if (report.file >= 0) f.n = backtrace(f.at, MAX_FRAMES);
     return f;
 }
@@ -131,7 +138,7 @@ bool report_examines(const char *kernel) {
 }
 
 /* A generator of 64-bit numbers: SplitMix64. */
-static uint64_t next_number(uint64_t *state) {
+uint64_t report_draw(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -146,7 +153,7 @@ uint64_t *report_sample(uint64_t blocks, size_t *n) {
     for (uint64_t k = 0; k < report.sample; k++) {
         const uint64_t first = (uint64_t)((__uint128_t)blocks * k / report.sample);
         const uint64_t last = (uint64_t)((__uint128_t)blocks * (k + 1) / report.sample);
-        drawn[k] = first + next_number(&state) % (last - first);
+        drawn[k] = first + report_draw(&state) % (last - first);
     }
     *n = report.sample;
     return drawn;
@@ -168,8 +175,8 @@ void report_write(json *j) {
 /* ---- allocations ---- */
 
 void report_allocation(json *j, const allocation *a) {
-    static const char *const kinds[] = {"device memory", "pinned memory", "managed memory",
-                                        "registered memory", "module variables"};
+    static const char *const kinds[] = {"device memory",     "pinned memory",    "managed memory",
+                                        "registered memory", "module variables", "an array"};
     json_open(j, NULL, '{');
     json_text(j, "kind", kinds[a->kind]);
     json_unsigned(j, "address", memory_address(a));
@@ -237,6 +244,7 @@ void report_leak(const allocation *a) {
 __attribute__((destructor)) void report_end(void) {
     json j = {0};
     if (report.file < 0 || getpid() != report.process) return;
+    queue_end();
     for (size_t k = 0; k < memory_count(); k++) {
         const allocation *a = memory_at(k);
         if (a && a->live && a->kind != MEMORY_VARIABLES) report_leak(a);

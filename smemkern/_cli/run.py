@@ -82,7 +82,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="examine N blocks of each launch; all blocks run",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="of the draw of these blocks"
+        "--seed", type=_seed, default=0, metavar="S", help="of the draw of these blocks"
+    )
+    parser.add_argument(
+        "--shuffle",
+        type=_seed,
+        metavar="SEED",
+        help="run work of streams when the program waits for it, in one of the orders that CUDA "
+        "allows: shows missing waits",
     )
     parser.add_argument("--counts-only", action="store_true", help="do not look for hazards")
     parser.add_argument(
@@ -112,6 +119,13 @@ def _positive(text: str) -> int:
     value = int(text) if text.isdigit() else 0
     if not 1 <= value < 2**31:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text!r}")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text) if text.isdigit() else -1
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, found {text!r}")
     return value
 
 
@@ -186,6 +200,7 @@ def _environment(chosen: argparse.Namespace, gpu: EmulatedDevice, records: Path)
         "SMEMKERN_RUN_LAUNCHES": str(chosen.launches),
         "SMEMKERN_RUN_SAMPLE": str(chosen.sample),
         "SMEMKERN_RUN_SEED": str(chosen.seed),
+        "SMEMKERN_RUN_SHUFFLE": "" if chosen.shuffle is None else str(chosen.shuffle),
     }
 
 

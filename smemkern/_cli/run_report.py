@@ -32,6 +32,8 @@ def nodes(
     if not found.started:
         yield Paragraph("the program did not call CUDA: there is nothing to report", "dim")
         return
+    if chosen.shuffle is not None:
+        yield Paragraph(f"work of streams in the order of --shuffle {chosen.shuffle}", "dim")
     for kernel in found.kernels:
         yield from _kernel_nodes(kernel, chosen)
     for number, misuse in enumerate((*found.misuses, *found.leaks), 1):
@@ -176,6 +178,7 @@ def data(
         "arguments": words[1:],
         "gpu": gpu.name,
         "status": status,
+        "shuffle": chosen.shuffle,
         "started": found.started,
         "ended": found.ended,
         "kernels": [_kernel_data(kernel, chosen) for kernel in found.kernels],

@@ -21,7 +21,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr address);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
-CUresult cuGraphCreate(handle *graph, unsigned flags);
+CUresult cuMipmappedArrayDestroy(handle array);
 CUresult cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, handle stream, void **params, void **extra);
 
@@ -44,7 +44,7 @@ static CUresult start(const char *kernel, unsigned threads, CUdeviceptr address,
 }
 
 int main(int n, char **words) {
-    handle context, graph;
+    handle context;
     int device, values[N];
     CUdeviceptr address;
     check(cuInit(0), "cuInit");
@@ -67,8 +67,8 @@ int main(int n, char **words) {
             printf("free %d\n", cuMemFree_v2(address));
         else if (!strcmp(word, "copy-out"))
             printf("copy %d\n", cuMemcpyDtoH_v2(values, address + 4, sizeof values));
-        else if (!strcmp(word, "graph"))
-            printf("graph %d\n", cuGraphCreate(&graph, 0));
+        else if (!strcmp(word, "mipmap"))
+            printf("mipmap %d\n", cuMipmappedArrayDestroy(NULL));
         else if (!strcmp(word, "sync"))
             printf("sync %d\n", cuCtxSynchronize());
         else if (!strcmp(word, "crash"))
