@@ -12,7 +12,9 @@
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
  *     work.h, work.c     what is queued on a stream: it runs, or is captured
- *     array.c            arrays, textures and surfaces
+ *     array.c, texture.c arrays, textures and surfaces
+ *     tensor_map.c       tensor maps
+ *     virtual.c          ranges of addresses, and memory that is mapped there
  *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
  *     report.c           the records that Python reads
@@ -53,7 +55,8 @@ typedef enum handle_kind {
     HANDLE_GRAPH,
     HANDLE_NODE,
     HANDLE_GRAPH_EXEC,
-    HANDLE_USER_OBJECT
+    HANDLE_USER_OBJECT,
+    HANDLE_PHYSICAL
 } handle_kind;
 
 /* The first member of each object that a program has a handle of. */
@@ -151,7 +154,8 @@ typedef enum memory_kind {
     MEMORY_MANAGED,
     MEMORY_REGISTERED, /* the program's own host memory */
     MEMORY_VARIABLES,  /* of a module */
-    MEMORY_ARRAY       /* the texels of a CUarray */
+    MEMORY_ARRAY,      /* the texels of a CUarray */
+    MEMORY_RANGE       /* of virtual addresses */
 } memory_kind;
 
 /* An allocation. Its number k is that of a buffer of every launch, so kernels find it at
