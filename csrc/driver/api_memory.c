@@ -260,6 +260,51 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const void *access, size_t
                 n && !access ? CUDA_ERROR_INVALID_VALUE : check_pool(pool));
 }
 
+/* Memory of graphs: attributes 0 and 1 are bytes in use, 2 and 3 bytes reserved, now and at most. */
+static CUresult graph_memory(CUdevice device, int attribute, uint64_t *value) {
+    if (device) return CUDA_ERROR_INVALID_DEVICE;
+    if (attribute < 0 || attribute > 3 || !value) return CUDA_ERROR_INVALID_VALUE;
+    *value = 0;
+    for (size_t k = 0; k < memory_count(); k++) {
+        const allocation *a = memory_at(k);
+        if (a && a->reserved && a->live) *value += a->bytes;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *value) {
+    DRIVER_CALL(cuDeviceGetGraphMemAttribute, NEED_INIT, graph_memory(device, attribute, value));
+}
+
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
+    DRIVER_CALL(cuDeviceGraphMemTrim, NEED_INIT, device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS);
+}
+
+/* The pool of a location: a type, and the device's number. */
+static CUresult pool_of(CUmemoryPool *out, const CUmemLocation *location) {
+    return location ? get_pool(out, location->id) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, int type) {
+    (void)type;
+    DRIVER_CALL(cuMemGetDefaultMemPool, NEED_INIT, pool_of(out, location));
+}
+
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location, int type) {
+    (void)type;
+    DRIVER_CALL(cuMemGetMemPool, NEED_INIT, pool_of(out, location));
+}
+
+static CUresult pool_access(int *flags, CUmemoryPool pool, const CUmemLocation *location) {
+    if (!flags || !location || check_pool(pool)) return CUDA_ERROR_INVALID_VALUE;
+    *flags = 3; /* reads and writes */
+    return location->id ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *location) {
+    DRIVER_CALL(cuMemPoolGetAccess, NEED_INIT, pool_access(flags, pool, location));
+}
+
 /* ---- managed memory: advice, which has no effect here ---- */
 
 static CUresult check_range(CUdeviceptr address, size_t bytes) {

@@ -14,14 +14,17 @@
  *     link.c             the linker: PTX in, PTX out
  *     work.h, work.c     what is queued on a stream: it runs, or is captured
  *     queue.c            --shuffle: work that waits until the program waits for it
- *     array.c            arrays, textures and surfaces
+ *     array.c, texture.c arrays, textures and surfaces
+ *     tensor_map.c       tensor maps
+ *     virtual.c          ranges of addresses, and memory that is mapped there
  *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
  *     watch.c            progress of a kernel on a terminal, and Ctrl-C
  *     report.c           the records that Python reads
  *
- * Calls are executed when they are made, or with --shuffle at waits, one after the other. That is one of the orders that
- * streams and events allow. A lock makes calls of several threads take turns.
+ * Calls are executed when they are made, one after the other, or with --shuffle at waits. That is
+ * one of the orders that streams and events allow. A lock makes calls of several threads take
+ * turns.
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -57,7 +60,8 @@ typedef enum handle_kind {
     HANDLE_GRAPH,
     HANDLE_NODE,
     HANDLE_GRAPH_EXEC,
-    HANDLE_USER_OBJECT
+    HANDLE_USER_OBJECT,
+    HANDLE_PHYSICAL
 } handle_kind;
 
 /* The first member of each object that a program has a handle of. */
@@ -158,7 +162,8 @@ typedef enum memory_kind {
     MEMORY_MANAGED,
     MEMORY_REGISTERED, /* the program's own host memory */
     MEMORY_VARIABLES,  /* of a module */
-    MEMORY_ARRAY       /* the texels of a CUarray */
+    MEMORY_ARRAY,      /* the texels of a CUarray */
+    MEMORY_RANGE       /* of virtual addresses */
 } memory_kind;
 
 /* An allocation. Its number k is that of a buffer of every launch, so kernels find it at

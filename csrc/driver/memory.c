@@ -142,17 +142,17 @@ static void *map_anywhere(size_t bytes) {
 }
 
 static void set_unwritten(allocation *a) {
-    if (a->bytes <= MAX_FILLED) memset(a->host, 0xff, a->bytes); /* a float reads as NaN */
+    if (a->bytes <= MAX_FILLED && a->kind != MEMORY_RANGE)
+        memset(a->host, 0xff, a->bytes); /* a float reads as NaN */
     a->written = map_anywhere((a->bytes + WORD_BYTES - 1) / WORD_BYTES);
 }
 
 CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out) {
     size_t k;
     if (!out || !bytes) return CUDA_ERROR_INVALID_VALUE;
-    const bool is_device = kind == MEMORY_DEVICE || kind == MEMORY_ARRAY;
+    const bool is_device = kind != MEMORY_PINNED && kind != MEMORY_MANAGED;
     if (bytes >= emu_buffer_address(1) - emu_buffer_address(0)) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (kind != MEMORY_PINNED && bytes > device_memory() - memory.bytes)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (on_device(kind) && bytes > device_memory() - memory.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
     const size_t mapped = (bytes + PAGE - 1) / PAGE * PAGE;
     void *host = is_device ? map_anywhere(mapped) : map_at_number(mapped, &k);
     if (!host || (is_device && !device_number(&k))) {

@@ -22,6 +22,18 @@ static CUresult missing(const char *name, bool *reported) {
 #include "missing.def"
 #undef MISSING
 
+/* ---- other names ---- */
+
+#ifdef __aarch64__
+#define JUMP(function) "b " #function
+#else
+#define JUMP(function) "jmp " #function "@PLT"
+#endif
+#define ALIAS(name, function)                                                                      \
+    __asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name ": " JUMP(function) "\n");
+#include "aliases.def"
+#undef ALIAS
+
 /* ---- the table ---- */
 
 #define CALL(base, version, symbol) extern CUresult symbol();

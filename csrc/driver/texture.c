@@ -52,17 +52,20 @@ static CUresult of_array(CUarray array, texture *t) {
 
 static CUresult of_memory(CUdeviceptr address, unsigned format, unsigned channels, size_t width,
                           size_t height, size_t pitch, texture *t) {
-    enum { ALIGNMENT = 32 };
+    enum { TEXTURE_ALIGNMENT = 14, PITCH_ALIGNMENT = 51 }; /* CUdevice_attribute */
+    const unsigned of_texels = (unsigned)device_attribute(TEXTURE_ALIGNMENT);
+    const unsigned of_pitch = (unsigned)device_attribute(PITCH_ALIGNMENT);
     smk_status status = {0};
     smk_texture *f = &t->form;
     *f = (smk_texture){.channels = channels, .layers = 1, .rank = height ? 2 : 1};
-    if (!texel_type_of(format, &f->type) || address % ALIGNMENT || width > UINT32_MAX ||
-        height > UINT32_MAX)
+    if (!texel_type_of(format, &f->type) || (of_texels && address % of_texels) ||
+        width > UINT32_MAX || height > UINT32_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     f->size[0] = (uint32_t)width;
     f->size[1] = (uint32_t)height;
     if (smk_texture_check(f, &status)) return CUDA_ERROR_INVALID_VALUE;
-    if (height && (pitch < width * smk_texel_bytes(f) || pitch % ALIGNMENT || pitch >> 40))
+    if (height &&
+        (pitch < width * smk_texel_bytes(f) || (of_pitch && pitch % of_pitch) || pitch >> 40))
         return CUDA_ERROR_INVALID_VALUE;
     f->row_bytes = height ? pitch : 0;
     t->address = address;

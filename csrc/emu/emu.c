@@ -15,6 +15,7 @@
 
 #include "machine/block.h"
 #include "machine/heap.h"
+#include "machine/instruction_set.h"
 #include "cost/counts.h"
 #include "hazards/hazards.h"
 #include "../core/interrupt.h"
@@ -174,6 +175,11 @@ int64_t emu_buffer_of(uint64_t address, uint64_t *offset) {
     const uint64_t id = REGION_OF(address);
     *offset = REGION_OFFSET(address);
     return id < REGION_BUFFERS ? -1 : (int64_t)(id - REGION_BUFFERS);
+}
+
+void emu_encode_tensor_map(const smk_tensor_map *map, uint64_t address,
+                           unsigned char out[SMK_TENSOR_MAP_BYTES]) {
+    isa_for_cpu()->encode_tensor_map(map, address, out);
 }
 
 /* ---- memory regions ---- */
