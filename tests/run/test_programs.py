@@ -64,6 +64,15 @@ def test_many_calls(compiled, run_program):
     assert found["gpu"] == "NVIDIA A100" and status == 0
 
 
+def test_textures_graphs_and_other_calls(compiled, run_program):
+    """The program compares all values with its own."""
+    seed = random.randrange(2**31)
+    options = ("-gencode", "arch=compute_90,code=compute_90", "-lcuda")
+    status, out, _ = run_program(compiled("calls", *options), seed)
+    assert status == 0 and "PASS\n" in out, (seed, out[:2000])
+    assert "0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out, (seed, out[-2000:])
+
+
 def test_errors_are_those_of_the_runtime(compiled, run_program):
     """Wrong launches, and faults, which stay until the device is reset."""
     status, out, _ = run_program(compiled("errors", "-arch=sm_80"))
