@@ -64,7 +64,8 @@ cuGraphAddDependencies h l l i|cuGraphAddDependencies h l l 1|cuGraphRemoveDepen
 cuGraphInstantiateWithFlags >h h 0|cuGraphInstantiateWithFlags >h h i|cuGraphLaunch h h
 cuGraphExecDestroy h|cuGraphExecUpdate_v2 h h p|cuGraphNodeSetEnabled h h i
 cuGraphExecKernelNodeSetParams_v2 h h K|cuGraphExecMemsetNodeSetParams h h S h
-cuGraphExecGetFlags h p|cuGraphChildGraphNodeGetGraph h >h|cuGraphKernelNodeGetAttribute h i p|cuStreamEndCapture h >h
+cuGraphExecGetFlags h p|cuGraphChildGraphNodeGetGraph h >h|cuGraphKernelNodeGetAttribute h i p
+cuStreamEndCapture h >h|cuEventQuery h
 cuGraphKernelNodeSetAttribute h i d|cuGraphKernelNodeCopyAttributes h h|cuUserObjectRelease h i
 cuStreamBeginCapture_v2 h i|cuStreamBeginCapture_v2 h 0|cuStreamBeginCaptureToGraph h h l z i i
 cuStreamIsCapturing h p|cuStreamGetCaptureInfo_v2 h p p >h p p|cuGraphReleaseUserObject h h i
