@@ -225,6 +225,16 @@ EXPORT CUresult cuKernelSetCacheConfig(CUkernel f, int config, CUdevice device) 
                 device ? CUDA_ERROR_INVALID_DEVICE : set_config(f, config, 3));
 }
 
+/* Of the launches before cuLaunchKernel, which are not supported; it has no effect on others. */
+static CUresult set_block(CUfunction f, int x, int y, int z) {
+    if (!handle_is(f, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
+    return x < 1 || y < 1 || z < 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z) {
+    DRIVER_CALL(cuFuncSetBlockShape, NEED_CONTEXT, set_block(f, x, y, z));
+}
+
 EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction f, int config) {
     DRIVER_CALL(cuFuncSetSharedMemConfig, NEED_CONTEXT, set_config(f, config, 2));
 }

@@ -41,7 +41,9 @@ static CUresult check(CUstream s) {
 }
 
 static CUresult query(CUstream s) {
-    return stream_is(s) ? capture_check_wait(s) : CUDA_ERROR_INVALID_HANDLE;
+    if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = capture_check_wait(s);
+    return result ? result : queue_query_stream(s);
 }
 
 EXPORT CUresult cuStreamQuery(CUstream s) {
@@ -49,7 +51,9 @@ EXPORT CUresult cuStreamQuery(CUstream s) {
 }
 
 static CUresult wait(CUstream s) {
-    const CUresult result = query(s);
+    if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = capture_check_wait(s);
+    if (!result) result = queue_wait_stream(s);
     if (!result) launch_flush_printed();
     return result;
 }
@@ -183,7 +187,8 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent e, CUstream s, unsigned flags) {
 
 static CUresult check_event(CUevent e, bool flush) {
     if (!handle_is(e, HANDLE_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
-    const CUresult result = capture_check_event(e);
+    CUresult result = capture_check_event(e);
+    if (!result) result = flush ? queue_wait_event(e) : queue_query_event(e);
     if (flush && !result) launch_flush_printed();
     return result;
 }
@@ -214,6 +219,7 @@ static CUresult elapsed(float *milliseconds, CUevent first, CUevent last) {
     if (!handle_is(first, HANDLE_EVENT) || !handle_is(last, HANDLE_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    if (queue_has_event(first) || queue_has_event(last)) return CUDA_ERROR_NOT_READY;
     if (!first->recorded || !last->recorded || (first->flags | last->flags) & EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
     *milliseconds = (float)((last->seconds - first->seconds) * 1e3);

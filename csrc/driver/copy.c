@@ -48,17 +48,25 @@ static void check_written(const side *from, size_t at, size_t bytes, const side 
                   "%s copies bytes to the host that were never written", driver_call());
 }
 
-static CUresult copy(const side *from, const side *to, size_t width, size_t height, size_t depth) {
-    if (!width || !height || !depth) return CUDA_SUCCESS;
+/* Where both sides begin in the host's memory; false: an access is invalid. */
+static bool reach_both(const side *from, const side *to, size_t width, size_t height, size_t depth,
+                       unsigned char **in, unsigned char **out) {
     if (!from->address || !to->address || !is_in_range(from, width, height, depth) ||
         !is_in_range(to, width, height, depth))
-        return CUDA_ERROR_INVALID_VALUE;
+        return false;
     const size_t last_from = start_of(from, height - 1, depth - 1);
     const size_t last_to = start_of(to, height - 1, depth - 1);
     const size_t first_from = start_of(from, 0, 0), first_to = start_of(to, 0, 0);
-    unsigned char *in = reach(from, first_from, last_from + width - first_from, false);
-    unsigned char *out = reach(to, first_to, last_to + width - first_to, true);
-    if (!in || !out) return CUDA_ERROR_INVALID_VALUE;
+    *in = reach(from, first_from, last_from + width - first_from, false);
+    *out = reach(to, first_to, last_to + width - first_to, true);
+    return *in && *out;
+}
+
+static CUresult copy(const side *from, const side *to, size_t width, size_t height, size_t depth) {
+    unsigned char *in, *out;
+    if (!width || !height || !depth) return CUDA_SUCCESS;
+    if (!reach_both(from, to, width, height, depth, &in, &out)) return CUDA_ERROR_INVALID_VALUE;
+    const size_t first_from = start_of(from, 0, 0), first_to = start_of(to, 0, 0);
     for (size_t z = 0; z < depth; z++)
         for (size_t y = 0; y < height; y++) {
             const size_t at = start_of(from, y, z), there = start_of(to, y, z);
@@ -117,6 +125,16 @@ static bool sides_of(const CUDA_MEMCPY3D *c, side *from, side *to) {
 CUresult copy_check(const CUDA_MEMCPY3D *c) {
     side from, to;
     return sides_of(c, &from, &to) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult copy_reach(const CUDA_MEMCPY3D *c) {
+    side from, to;
+    unsigned char *in, *out;
+    if (!sides_of(c, &from, &to)) return CUDA_ERROR_INVALID_VALUE;
+    const bool is_empty = !c->WidthInBytes || !c->Height || !c->Depth;
+    return is_empty || reach_both(&from, &to, c->WidthInBytes, c->Height, c->Depth, &in, &out)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult copy_run(const CUDA_MEMCPY3D *c) {

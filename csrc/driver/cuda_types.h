@@ -21,6 +21,7 @@ typedef struct function *CUfunction, *CUkernel;
 typedef struct stream *CUstream;
 typedef struct event *CUevent;
 typedef struct pool *CUmemoryPool;
+typedef struct linker *CUlinkState;
 typedef struct array *CUarray;
 typedef struct graph *CUgraph;
 typedef struct node *CUgraphNode;

@@ -11,16 +11,20 @@
  *     copy.c             copies in 1 to 3 dimensions, memset
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
+ *     link.c             the linker: PTX in, PTX out
  *     work.h, work.c     what is queued on a stream: it runs, or is captured
+ *     queue.c            --shuffle: work that waits until the program waits for it
  *     array.c, texture.c arrays, textures and surfaces
  *     tensor_map.c       tensor maps
  *     virtual.c          ranges of addresses, and memory that is mapped there
  *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
+ *     watch.c            progress of a kernel on a terminal, and Ctrl-C
  *     report.c           the records that Python reads
  *
- * Calls are executed when they are made, one after the other. That is one of the orders that
- * streams and events allow. A lock makes calls of several threads take turns.
+ * Calls are executed when they are made, one after the other, or with --shuffle at waits. That is
+ * one of the orders that streams and events allow. A lock makes calls of several threads take
+ * turns.
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -50,6 +54,7 @@ typedef enum handle_kind {
     HANDLE_STREAM,
     HANDLE_EVENT,
     HANDLE_POOL,
+    HANDLE_LINKER,
     HANDLE_ARRAY,
     HANDLE_TEXTURE,
     HANDLE_GRAPH,
@@ -103,6 +108,7 @@ struct event {
     unsigned flags;
     bool recorded;
     double seconds;
+    uint64_t task; /* of queue.c: its last record; 0: none */
     graph_place captured;
 };
 
@@ -139,6 +145,8 @@ CUresult context_set_current(CUcontext context);
 CUcontext context_primary(void);
 bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
+/* Calls are made in another's name from now on. Returns the one before. */
+const char *driver_set_call(const char *call);
 int device_attribute(int attribute);
 const char *device_name(void);
 size_t device_memory(void);
@@ -230,6 +238,8 @@ struct module {
 
 CUresult module_new(const void *image, CUmodule *out);
 CUresult module_read(const char *file, CUmodule *out);
+/* A file's bytes, with a NUL behind them. From malloc; NULL: it cannot be read. */
+char *module_file(const char *name, size_t *bytes);
 CUresult module_drop(CUmodule module);
 CUresult module_function(CUmodule module, const char *name, CUfunction *out);
 CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, size_t *bytes);
@@ -245,11 +255,30 @@ CUresult launch(CUfunction f, const CUlaunchConfig *config, void **params, void 
 CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int *blocks);
 void launch_flush_printed(void);
 
+/* ---- queue.c ---- */
+
+/* Before a call that waits for all work. */
+void queue_before(const char *call);
+void queue_wait_all(void);
+void queue_end(void);
+
+/* ---- watch.c: one launch at a time ---- */
+
+/* Makes the job end at Ctrl-C, and shows its progress. */
+void watch_begin(smk_job *job, const char *kernel);
+void watch_end(void);
+/* Hands a signal that ended a launch to the program. Call it without the lock. */
+void watch_deliver(void);
+
 /* ---- report.c ---- */
 
 void report_start(void);
 void report_end(void);
 frames report_frames(void);
+/* Records name these callers from now on; NULL: those that are on the stack. */
+void report_on_behalf(const frames *callers);
+/* The next number of a generator. */
+uint64_t report_draw(uint64_t *state);
 void report_frames_json(json *j, const frames *f);
 /* What a program did wrong; `a` may be NULL. */
 void report_misuse(const char *kind, const allocation *a, const char *format, ...)
@@ -264,8 +293,10 @@ bool report_wanted(void);
 
 enum { CHECK_NOTHING, CHECK_COUNTS, CHECK_HAZARDS };
 int report_check(void);
-/* Whether a kernel of this name is to be examined. */
+/* Whether a kernel of this name is to be examined: mangled, or as C++ writes it. */
 bool report_examines(const char *kernel);
+/* Draws the blocks of a grid that are to be traced, ascending; the caller frees them. NULL: all. */
+uint64_t *report_sample(uint64_t blocks, size_t *n);
 uint64_t report_launch_limit(void);
 
 #endif

@@ -166,11 +166,12 @@ static CUresult error_of(const smk_status *status, const smk_trace *trace) {
         if (trace->hazards[k].kind == SMK_HAZARD_MISALIGNED) return CUDA_ERROR_MISALIGNED_ADDRESS;
         if (trace->hazards[k].kind == SMK_HAZARD_DEADLOCK) return CUDA_ERROR_LAUNCH_TIMEOUT;
     }
-    if (trace && trace->incomplete) return CUDA_ERROR_LAUNCH_FAILED;
+    if (trace && trace->incomplete && !status->code) return CUDA_ERROR_LAUNCH_FAILED;
     if (!status->code) return CUDA_SUCCESS;
     if (status->code == SMK_UNSUPPORTED) return CUDA_ERROR_NOT_SUPPORTED;
     if (status->code == SMK_VALUE) return CUDA_ERROR_INVALID_VALUE;
     if (status->code == SMK_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (status->code == SMK_INTERRUPTED) return CUDA_ERROR_LAUNCH_TIMEOUT;
     if (strstr(status->message, "ssertion")) return CUDA_ERROR_ASSERT;
     if (strstr(status->message, "out of bounds: ")) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (strstr(status->message, "misaligned address: ")) return CUDA_ERROR_MISALIGNED_ADDRESS;
@@ -214,8 +215,9 @@ static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
     json_next(&j, "callers");
     report_frames_json(&j, &callers);
     list_allocations(&j, examined ? trace : NULL);
+    json_true_false(&j, "interrupted", status->code == SMK_INTERRUPTED);
     json_next(&j, "trace");
-    if (examined && !status->code)
+    if (examined && (!status->code || trace->incomplete))
         report_trace(&j, trace);
     else
         json_text(&j, NULL, NULL);
@@ -236,29 +238,37 @@ static CUresult run(CUfunction f, const smk_launch *l) {
     smk_status status = {0};
     smk_text text = {0};
     const bool examined = wants_trace(f), checked = examined && report_check() == CHECK_HAZARDS;
+    size_t n_sample = 0;
+    uint64_t *sample =
+        examined ? report_sample((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], &n_sample) : NULL;
     size_t n_textures;
     smk_texture *textures = textures_list(&n_textures);
     smk_buffer *buffers = calloc(n + 1, sizeof *buffers);
     unsigned char **written = calloc(n + 1, sizeof *written);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (buffers && written) {
-        list_buffers(buffers, written, checked);
-        const smk_job job = {.module = f->module->loaded,
-                             .args_bytes = f->signature.args_bytes,
-                             .parameters = f->signature.offsets,
-                             .n_parameters = f->signature.n_parameters,
-                             .launches = l,
-                             .n_launches = 1,
-                             .buffers = buffers,
-                             .n_buffers = n,
-                             .textures = textures,
-                             .n_textures = n_textures,
-                             .written = written,
-                             .printed = &text,
-                             .trace = examined ? &trace : NULL,
-                             .hazards = checked ? SMK_FIND_HAZARDS : 0};
+        /* What blocks outside of the sample write is not known. */
+        list_buffers(buffers, written, checked && !sample);
+        smk_job job = {.module = f->module->loaded,
+                       .args_bytes = f->signature.args_bytes,
+                       .parameters = f->signature.offsets,
+                       .n_parameters = f->signature.n_parameters,
+                       .launches = l,
+                       .n_launches = 1,
+                       .buffers = buffers,
+                       .n_buffers = n,
+                       .textures = textures,
+                       .n_textures = n_textures,
+                       .written = written,
+                       .sample = sample,
+                       .n_sample = n_sample,
+                       .printed = &text,
+                       .trace = examined ? &trace : NULL,
+                       .hazards = checked ? SMK_FIND_HAZARDS : 0};
         const double start = driver_seconds();
+        watch_begin(&job, f->signature.entry);
         emu_run(&job, &status);
+        watch_end();
         keep_printed(&text);
         result = error_of(&status, examined ? &trace : NULL);
         record(f, l, &trace, &status, driver_seconds() - start, examined);
@@ -266,6 +276,7 @@ static CUresult run(CUfunction f, const smk_launch *l) {
     smk_trace_free(&trace);
     free(buffers);
     free(written);
+    free(sample);
     free(textures);
     return result;
 }

@@ -80,18 +80,17 @@ CUresult module_new(const void *image, CUmodule *out) {
     return CUDA_SUCCESS;
 }
 
-CUresult module_read(const char *name, CUmodule *out) {
-    if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
+char *module_file(const char *name, size_t *bytes) {
     FILE *file = fopen(name, "rb");
-    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    if (!file) return NULL;
     char *text = NULL;
     size_t n = 0, capacity = 0;
-    CUresult result = CUDA_SUCCESS;
-    for (size_t got = 1; got && !result;) {
+    for (size_t got = 1; got;) {
         if (capacity - n < 4096) {
             char *larger = realloc(text, capacity = 2 * capacity + 8192);
             if (!larger) {
-                result = CUDA_ERROR_OUT_OF_MEMORY;
+                free(text);
+                text = NULL;
                 break;
             }
             text = larger;
@@ -100,10 +99,17 @@ CUresult module_read(const char *name, CUmodule *out) {
         n += got;
     }
     fclose(file);
-    if (!result) {
-        text[n] = 0;
-        result = module_new(text, out);
-    }
+    if (text) text[n] = 0;
+    *bytes = n;
+    return text;
+}
+
+CUresult module_read(const char *name, CUmodule *out) {
+    size_t bytes;
+    if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
+    char *text = module_file(name, &bytes);
+    if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
+    const CUresult result = module_new(text, out);
     free(text);
     return result;
 }

@@ -81,6 +81,7 @@ CUresult driver_enter(need what, const char *call) {
     CUresult result = CUDA_SUCCESS;
     state.call = call;
     if (what >= NEED_INIT && !state.initialised) result = CUDA_ERROR_NOT_INITIALIZED;
+    if (!result) queue_before(call);
     if (!result && what == NEED_CONTEXT) {
         const struct context *c = context_current();
         result = c ? c->error : CUDA_ERROR_INVALID_CONTEXT;
@@ -91,11 +92,18 @@ CUresult driver_enter(need what, const char *call) {
 
 CUresult driver_leave(CUresult result) {
     pthread_mutex_unlock(&state.lock);
+    watch_deliver();
     return result;
 }
 
 const char *driver_call(void) {
     return state.call;
+}
+
+const char *driver_set_call(const char *call) {
+    const char *before = state.call;
+    state.call = call;
+    return before;
 }
 
 EXPORT CUresult cuInit(unsigned flags) {
@@ -301,6 +309,11 @@ static CUresult destroy(CUcontext c) {
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext c) {
     DRIVER_CALL(cuCtxDestroy, NEED_INIT, destroy(c));
+}
+
+/* The name of cuCtxDestroy before version 4. */
+EXPORT CUresult cuCtxDetach(CUcontext c) {
+    DRIVER_CALL(cuCtxDetach, NEED_INIT, destroy(c));
 }
 
 /* ---- primary contexts ---- */

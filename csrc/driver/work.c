@@ -58,7 +58,7 @@ CUresult work_submit(CUstream stream, work *w) {
     capture *into = NULL;
     CUresult result = stream_is(stream) ? capture_of(stream, &into) : CUDA_ERROR_INVALID_HANDLE;
     if (!result && into) return capture_add(into, stream, w);
-    if (!result) result = work_run(w);
+    if (!result) result = queue_wanted() ? queue_submit(stream, w) : work_run(w);
     work_free(w);
     return result;
 }

@@ -51,11 +51,25 @@ void work_free(work *w);
 /* A copy that owns its own. */
 CUresult work_clone(const work *from, work *out);
 
+/* ---- queue.c: with --shuffle, work runs when the program waits for it ---- */
+
+bool queue_wanted(void);
+/* Takes what the work owns, unless it fails. */
+CUresult queue_submit(CUstream stream, work *w);
+CUresult queue_wait_stream(CUstream stream);
+CUresult queue_wait_event(CUevent e);
+CUresult queue_query_stream(CUstream stream);
+CUresult queue_query_event(CUevent e);
+/* Whether its last record has not run. */
+bool queue_has_event(CUevent e);
+
 /* ---- copy.c ---- */
 
 CUresult copy_run(const CUDA_MEMCPY3D *c);
 /* What can be said of a copy or a set before it runs. */
 CUresult copy_check(const CUDA_MEMCPY3D *c);
+/* The same, and whether both sides are inside of memory; reports it if not. */
+CUresult copy_reach(const CUDA_MEMCPY3D *c);
 CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *s);
 CUresult set_run(const CUDA_MEMSET_NODE_PARAMS *s);
 

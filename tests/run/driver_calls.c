@@ -1,9 +1,10 @@
 /* A program of driver API calls, compiled by cc: what it needs of cuda.h, it declares itself. It
- * runs the PTX of its first argument: kernels `add`, `race` and `beyond`. */
+ * runs the PTX of its first argument: the kernels of kernels.ptx. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
@@ -38,7 +39,8 @@ static CUresult start(const char *kernel, unsigned threads, CUdeviceptr address,
     handle f;
     void *params[] = {&address, &n};
     check(cuModuleGetFunction(&f, module, kernel), "cuModuleGetFunction");
-    return cuLaunchKernel(f, 1, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
+    const unsigned blocks = strcmp(kernel, "blocks") ? 1 : N;
+    return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
 }
 
 int main(int n, char **words) {
@@ -71,6 +73,11 @@ int main(int n, char **words) {
             printf("sync %d\n", cuCtxSynchronize());
         else if (!strcmp(word, "crash"))
             abort();
+        else if (!strcmp(word, "ready")) {
+            puts("ready");
+            fflush(stdout);
+        } else if (!strcmp(word, "sleep"))
+            pause();
         else
             printf("%s %d\n", word, start(word, 128, address, N));
     }
