@@ -1,8 +1,12 @@
 """`smemkern run` on programs that nvcc compiles: their own checks pass, and the report is right."""
 
 import json
+import os
 import random
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -104,10 +108,28 @@ def test_a_race_has_its_lines(compiled, run_program):
     assert "cudaMalloc(&y" in text[leak["line"] - 1]
 
 
-def test_the_page_shows_what_is_printed(compiled, run_program):
-    status, out, err = run_program(compiled("sum"))
-    shown = re.search(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1]
-    assert (status, err) == (0, "") and out.split() == shown.split()
+def test_the_commands_of_the_page(tmp_path):
+    """The page's source, its commands but the installation, and what they print."""
+    if not shutil.which("nvcc"):
+        pytest.skip("needs nvcc")
+    page = PAGE.read_text(encoding="utf-8")
+    install, *commands = re.search(r"```sh\n(.*?)```", page, re.S)[1].splitlines()
+    assert install == "pip install ." and len(commands) == 2
+    (tmp_path / "sum.cu").write_text(run_programs.page_source())
+    command = tmp_path / "bin" / "smemkern"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m smemkern "$@"\n')
+    command.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    shown = re.search(r"```text\n(.*?)```", page, re.S)[1]
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.split() == shown.split()
 
 
 def test_machine_code_only(compiled, run_program):
