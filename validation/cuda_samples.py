@@ -31,7 +31,6 @@ PROGRAM = "sample"
 LIBRARIES = {  # in CMakeLists.txt: why the sample is left out
     "OpenGL|GLUT|GLEW|freeglut|glfw|Vulkan|EGL|D3D|DirectX|X11": "graphics",
     "MPI": "MPI",
-    "OpenMP": "OpenMP",
     "cublas|cufft|cusolver|cusparse|curand|npp|nvjpeg|cudla|nvgraph": "a CUDA library",
     "NvSci": "NvSci",
     "nvvm": "libNVVM",
@@ -62,7 +61,9 @@ def nvcc(*options: str | Path) -> str:
     """The compiler's complaint; empty: it compiled."""
     done = subprocess.run(["nvcc", "-w", *options], capture_output=True, text=True, timeout=900)
     lines = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
-    return "" if done.returncode == 0 else (lines or ["it does not compile"])[0][:200]
+    told = (lines or ["it does not compile"])[0]
+    told = re.sub(r"/\S+/(?=[^/\s]+)", "", told)  # no folders of this machine
+    return "" if done.returncode == 0 else told[:200]
 
 
 def device_code(folder: Path, out: Path, target: str) -> str:
@@ -85,8 +86,9 @@ def compile_sample(folder: Path, checkout: Path, out: Path, arch: int) -> str:
     ]
     target = f"-gencode=arch=compute_{arch},code=compute_{arch}"
     options = ["-O1", "-g", "-lineinfo", "-std=c++17", target, f"-I{checkout / 'Common'}"]
-    if "CUDA_SEPARABLE_COMPILATION ON" in cmake(folder) and "cudadevrt" in cmake(folder):
-        options.append("-rdc=true")
+    options += [f"-I{one}" for one in (folder / "inc", folder / "include") if one.is_dir()]
+    if "OpenMP" in cmake(folder):
+        options += ["-Xcompiler", "-fopenmp"]
     if "extended-lambda" in cmake(folder):
         options.append("--extended-lambda")
     if "no-pie" in cmake(folder):
@@ -94,7 +96,10 @@ def compile_sample(folder: Path, checkout: Path, out: Path, arch: int) -> str:
     for one in folder.iterdir():
         (out / one.name).symlink_to(one)
     (out / "libcuda.so").symlink_to(DRIVER)
-    complaint = nvcc(*options, f"-I{folder}", *files, "-o", out / PROGRAM, "-lcuda", f"-L{out}")
+    options += [f"-I{folder}", *map(str, files), "-o", str(out / PROGRAM), "-lcuda", f"-L{out}"]
+    complaint = nvcc(*options)
+    if "requires separate compilation" in complaint:
+        complaint = nvcc("-rdc=true", *options)
     return complaint or device_code(folder, out, target)
 
 
