@@ -36,7 +36,7 @@ def sentence(record: Record) -> str:
     counts, all_ = record["counts"], record["samples"].values()
     late = sum(1 for row in all_ if row["result"] == "pass" and row.get("examined") is False)
     return (
-        f"Of {len(record['samples'])} samples {counts['pass']} pass their own check, {late} of them only "
+        f"Of {len(all_)} samples {counts['pass']} pass their own check, {late} of them only "
         "without observers in the time that they had (15 to 40 seconds on two shared cores). "
         f"{counts.get('fail', 0)} fail, and {counts['left out']} were left out:"
     )
