@@ -32,16 +32,22 @@ ISSUES = "https://github.com/ORNL/HeCBench/issues/"
 class Known:
     """A race that an issue describes: arguments with which it shows, and a change of the source."""
 
-    def __init__(self, issue: int, kernel: str, arguments: str, volatile: str = "") -> None:
+    def __init__(
+        self, issue: int, kernel: str, arguments: str, volatile: str = "", source: str = ""
+    ) -> None:
         self.issue = issue
         self.kernel = kernel
         self.arguments = arguments.split()
+        self.sources = source.split()  # which its Makefile compiles by a rule of their own
         self.volatile = volatile  # a pattern of declarations, as the issue changes them
 
 
 KNOWN = {
     "dxtc2-cuda": Known(
-        133, "compress", "../dxtc2-sycl/data/lena_std.ppm ../dxtc2-sycl/data/lena_ref.dds 1"
+        133,
+        "compress",
+        "../dxtc2-sycl/data/lena_std.ppm ../dxtc2-sycl/data/lena_ref.dds 1",
+        source="../boxfilter-sycl/shrUtils.cpp",
     ),
     "surfel-cuda": Known(253, "surfel_render", "1024 64 64 1"),
     "marchingCubes-cuda": Known(
@@ -144,6 +150,7 @@ def examine(folder: Path, root: Path, limit: float, known: Known | None) -> dict
     program.options[:] = include_options((folder / "Makefile").read_text())
     if known:
         program.arguments[:] = known.arguments
+        program.sources.extend(known.sources)
     before = main.read_text(errors="replace")
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, folder.name)

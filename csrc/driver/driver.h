@@ -247,6 +247,7 @@ struct function {
 struct module {
     handle head;
     emu_module *loaded;
+    int target;                     /* of its PTX: 80 */
     CUdeviceptr globals, constants; /* windows on its variables; 0: none */
     struct function **functions;
     size_t n_functions;

@@ -54,6 +54,13 @@ static CUresult place_variables(CUmodule m, bool managed) {
     return result;
 }
 
+/* 80 of ".target sm_80". */
+static int target_of(const char *ptx) {
+    const char *target = strstr(ptx, ".target");
+    const char *number = target ? strstr(target, "sm_") : NULL;
+    return number ? atoi(number + 3) : 0;
+}
+
 CUresult module_new(const void *image, CUmodule *out) {
     char message[512], *ptx = NULL;
     size_t bytes;
@@ -69,6 +76,7 @@ CUresult module_new(const void *image, CUmodule *out) {
                : CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) result = place_variables(m, strstr(ptx, ".attribute(.managed)") != NULL);
     if (result && status.message[0]) report_image(status.message);
+    if (m) m->target = target_of(ptx);
     free(ptx);
     if (result) {
         if (m) module_drop(m);
@@ -209,7 +217,7 @@ CUresult function_attribute(CUfunction f, int attribute, int *out) {
     case REGISTERS:
         *out = f->signature.live_registers < 255 ? (int)f->signature.live_registers : 255;
         break;
-    case PTX_VERSION:
+    case PTX_VERSION: *out = f->module->target; break;
     case BINARY_VERSION: *out = sm; break;
     case MAX_DYNAMIC_SHARED:
         *out = f->max_dynamic_shared      ? (int)f->max_dynamic_shared
