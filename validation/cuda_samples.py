@@ -31,7 +31,6 @@ PROGRAM = "sample"
 LIBRARIES = {  # in CMakeLists.txt: why the sample is left out
     "OpenGL|GLUT|GLEW|freeglut|glfw|Vulkan|EGL|D3D|DirectX|X11": "graphics",
     "MPI": "MPI",
-    "OpenMP": "OpenMP",
     "cublas|cufft|cusolver|cusparse|curand|npp|nvjpeg|cudla|nvgraph": "a CUDA library",
     "NvSci": "NvSci",
     "nvvm": "libNVVM",
@@ -62,7 +61,9 @@ def nvcc(*options: str | Path) -> str:
     """The compiler's complaint; empty: it compiled."""
     done = subprocess.run(["nvcc", "-w", *options], capture_output=True, text=True, timeout=900)
     lines = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
-    return "" if done.returncode == 0 else (lines or ["it does not compile"])[0][:200]
+    told = (lines or ["it does not compile"])[0]
+    told = re.sub(r"/\S+/(?=[^/\s]+)", "", told)  # no folders of this machine
+    return "" if done.returncode == 0 else told[:200]
 
 
 def device_code(folder: Path, out: Path, target: str) -> str:
@@ -85,8 +86,9 @@ def compile_sample(folder: Path, checkout: Path, out: Path, arch: int) -> str:
     ]
     target = f"-gencode=arch=compute_{arch},code=compute_{arch}"
     options = ["-O1", "-g", "-lineinfo", "-std=c++17", target, f"-I{checkout / 'Common'}"]
-    if "CUDA_SEPARABLE_COMPILATION ON" in cmake(folder) and "cudadevrt" in cmake(folder):
-        options.append("-rdc=true")
+    options += [f"-I{one}" for one in (folder / "inc", folder / "include") if one.is_dir()]
+    if "OpenMP" in cmake(folder):
+        options += ["-Xcompiler", "-fopenmp"]
     if "extended-lambda" in cmake(folder):
         options.append("--extended-lambda")
     if "no-pie" in cmake(folder):
@@ -94,7 +96,10 @@ def compile_sample(folder: Path, checkout: Path, out: Path, arch: int) -> str:
     for one in folder.iterdir():
         (out / one.name).symlink_to(one)
     (out / "libcuda.so").symlink_to(DRIVER)
-    complaint = nvcc(*options, f"-I{folder}", *files, "-o", out / PROGRAM, "-lcuda", f"-L{out}")
+    options += [f"-I{folder}", *map(str, files), "-o", str(out / PROGRAM), "-lcuda", f"-L{out}"]
+    complaint = nvcc(*options)
+    if "requires separate compilation" in complaint:
+        complaint = nvcc("-rdc=true", *options)
     return complaint or device_code(folder, out, target)
 
 
@@ -124,10 +129,20 @@ def run_limited(command: list[str | Path], limit: float, folder: Path) -> tuple[
     return started.returncode, out, err
 
 
+NO_KERNEL = ["--kernel", "^$"]  # none is examined
+
+
 def run_sample(program: Path, limit: float) -> dict[str, object]:
-    command = [sys.executable, "-m", "smemkern", "run", "--json", program]
+    """A sample that is not done in time runs once more, without observers."""
+    command = [sys.executable, "-m", "smemkern", "run", "--json"]
+    examined = True
     try:
-        status, out, err = run_limited(command, limit, program.parent)
+        status, out, err = run_limited([*command, program], limit, program.parent)
+    except subprocess.TimeoutExpired:
+        examined = False
+    try:
+        if not examined:
+            status, out, err = run_limited([*command, *NO_KERNEL, program], limit, program.parent)
     except subprocess.TimeoutExpired:
         return {"result": "fail", "why": f"not done after {limit:.0f} s"}
     try:
@@ -151,6 +166,7 @@ def run_sample(program: Path, limit: float) -> dict[str, object]:
         "result": "fail" if failed else "pass",
         "status": status,
         **({"why": (whys or told or ["status"])[:3]} if failed else {}),
+        **({} if examined else {"examined": False}),
         "kernels": len(found["kernels"]),
         "launches": sum(kernel["launches"] for kernel in found["kernels"]),
         "hazards": dict(hazards),
@@ -179,6 +195,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--only", default="", help="samples whose path contains this text")
+    parser.add_argument(
+        "--failed", action="store_true", help=f"only those that {RESULTS.name} says"
+    )
     parser.add_argument("--arch", type=int, default=90)
     parser.add_argument("--build", type=Path, help="keep compiled programs in this folder")
     parser.add_argument("--limit", type=float, default=60, help="seconds per sample; 0: compile")
@@ -186,6 +205,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name}")
     chosen = parser.parse_args()
     started, rows = time.monotonic(), {}
+    before = json.loads(RESULTS.read_text())["samples"] if RESULTS.is_file() else {}
     checkout = chosen.checkout.resolve()
     with tempfile.TemporaryDirectory() as scratch:
         build = (chosen.build or Path(scratch)).resolve()
@@ -193,11 +213,12 @@ def main() -> None:
             name = str(folder.relative_to(checkout / "Samples"))
             if chosen.only not in name or time.monotonic() - started > chosen.seconds:
                 continue
+            if chosen.failed and before.get(name, {}).get("result") != "fail":
+                continue
             rows[name] = examine(folder, checkout, build, chosen.arch, chosen.limit)
             print(f"{name}: {rows[name]}", flush=True)
     print(dict(counts_of(rows)))
     if chosen.write:
-        before = json.loads(RESULTS.read_text())["samples"] if RESULTS.is_file() else {}
         rows = dict(sorted((before | rows).items()))
         document = {"arch": f"compute_{chosen.arch}", "counts": counts_of(rows), "samples": rows}
         RESULTS.write_text(json.dumps(document, indent=1) + "\n")

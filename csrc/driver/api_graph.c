@@ -115,10 +115,17 @@ static CUresult read_kernel(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS *out) {
     const smk_launch *l = &k->launch;
     if (!handle_is(k->function, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_VALUE;
     void **pointers = pointers_of(n);
-    *out =
-        (CUDA_KERNEL_NODE_PARAMS){k->function, l->grid[0],  l->grid[1],  l->grid[2],
-                                  l->block[0], l->block[1], l->block[2], (unsigned)l->shared_bytes,
-                                  pointers,    NULL,        NULL,        NULL};
+    const bool of_library = k->function->of_library;
+    *out = (CUDA_KERNEL_NODE_PARAMS){.func = of_library ? NULL : k->function,
+                                     .gridDimX = l->grid[0],
+                                     .gridDimY = l->grid[1],
+                                     .gridDimZ = l->grid[2],
+                                     .blockDimX = l->block[0],
+                                     .blockDimY = l->block[1],
+                                     .blockDimZ = l->block[2],
+                                     .sharedMemBytes = (unsigned)l->shared_bytes,
+                                     .kernelParams = pointers,
+                                     .kern = of_library ? k->function : NULL};
     return pointers ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

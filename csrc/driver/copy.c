@@ -227,58 +227,66 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdevice
 
 /* ---- arrays of 1 dimension ---- */
 
-static CUresult copy_array(CUarray to_array, CUdeviceptr to, CUarray from_array, CUdeviceptr from,
-                           size_t to_offset, size_t from_offset, size_t bytes, CUstream stream) {
-    const CUDA_MEMCPY3D c = {
-        .srcMemoryType = from_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
-        .srcArray = from_array,
-        .srcDevice = from,
-        .srcXInBytes = from_offset,
-        .dstMemoryType = to_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
-        .dstArray = to_array,
-        .dstDevice = to,
-        .dstXInBytes = to_offset,
-        .WidthInBytes = bytes,
-        .Height = 1,
-        .Depth = 1};
+/* `type` is that of the side that is no array. */
+static CUresult copy_array(unsigned type, CUarray to_array, CUdeviceptr to, CUarray from_array,
+                           CUdeviceptr from, size_t to_offset, size_t from_offset, size_t bytes,
+                           CUstream stream) {
+    const CUDA_MEMCPY3D c = {.srcMemoryType = from_array ? CU_MEMORYTYPE_ARRAY : type,
+                             .srcArray = from_array,
+                             .srcDevice = from,
+                             .srcXInBytes = from_offset,
+                             .dstMemoryType = to_array ? CU_MEMORYTYPE_ARRAY : type,
+                             .dstArray = to_array,
+                             .dstDevice = to,
+                             .dstXInBytes = to_offset,
+                             .WidthInBytes = bytes,
+                             .Height = 1,
+                             .Depth = 1};
     return to_array || from_array ? copy_3d(&c, stream) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 EXPORT CUresult cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
-    DRIVER_CALL(cuMemcpyDtoA, NEED_CONTEXT, copy_array(to, 0, NULL, from, offset, 0, bytes, NULL));
+    DRIVER_CALL(cuMemcpyDtoA, NEED_CONTEXT,
+                copy_array(CU_MEMORYTYPE_DEVICE, to, 0, NULL, from, offset, 0, bytes, NULL));
 }
 
 EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
-    DRIVER_CALL(cuMemcpyAtoD, NEED_CONTEXT, copy_array(NULL, to, from, 0, 0, offset, bytes, NULL));
+    DRIVER_CALL(cuMemcpyAtoD, NEED_CONTEXT,
+                copy_array(CU_MEMORYTYPE_DEVICE, NULL, to, from, 0, 0, offset, bytes, NULL));
 }
 
 EXPORT CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes) {
-    DRIVER_CALL(cuMemcpyHtoA, NEED_CONTEXT,
-                copy_array(to, 0, NULL, (uintptr_t)from, offset, 0, bytes, NULL));
+    DRIVER_CALL(
+        cuMemcpyHtoA, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, to, 0, NULL, (uintptr_t)from, offset, 0, bytes, NULL));
 }
 
 EXPORT CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes) {
-    DRIVER_CALL(cuMemcpyAtoH, NEED_CONTEXT,
-                copy_array(NULL, (uintptr_t)to, from, 0, 0, offset, bytes, NULL));
+    DRIVER_CALL(
+        cuMemcpyAtoH, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, NULL, (uintptr_t)to, from, 0, 0, offset, bytes, NULL));
 }
 
 EXPORT CUresult cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset,
                                 size_t bytes) {
     DRIVER_CALL(cuMemcpyAtoA, NEED_CONTEXT,
-                to && from ? copy_array(to, 0, from, 0, to_offset, from_offset, bytes, NULL)
+                to && from ? copy_array(CU_MEMORYTYPE_UNIFIED, to, 0, from, 0, to_offset,
+                                        from_offset, bytes, NULL)
                            : CUDA_ERROR_INVALID_HANDLE);
 }
 
 EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes,
                                      CUstream stream) {
-    DRIVER_CALL(cuMemcpyHtoAAsync, NEED_CONTEXT,
-                copy_array(to, 0, NULL, (uintptr_t)from, offset, 0, bytes, stream));
+    DRIVER_CALL(
+        cuMemcpyHtoAAsync, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, to, 0, NULL, (uintptr_t)from, offset, 0, bytes, stream));
 }
 
 EXPORT CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t bytes,
                                      CUstream stream) {
-    DRIVER_CALL(cuMemcpyAtoHAsync, NEED_CONTEXT,
-                copy_array(NULL, (uintptr_t)to, from, 0, 0, offset, bytes, stream));
+    DRIVER_CALL(
+        cuMemcpyAtoHAsync, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, NULL, (uintptr_t)to, from, 0, 0, offset, bytes, stream));
 }
 
 /* ---- 2 and 3 dimensions ---- */

@@ -8,6 +8,7 @@
  *     runtime_check.c    the runtime's question whether this driver is complete
  *     state.c            the lock, the device, contexts, handles
  *     memory.c           allocations and their addresses
+ *     host_region.c      a region for many pinned and managed allocations
  *     copy.c             copies in 1 to 3 dimensions, memset
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
@@ -172,6 +173,7 @@ typedef struct allocation {
     bool live, used; /* used: it is or was an allocation */
     bool reserved;   /* for a graph: its number stays its own */
     memory_kind kind;
+    CUdeviceptr address; /* in the shared region; 0: that of the number */
     unsigned char *host;
     size_t bytes;
     size_t mapped;          /* bytes of the mapping; 0: not ours to unmap */
@@ -203,10 +205,25 @@ unsigned char *memory_reach(CUdeviceptr address, size_t bytes, bool write, const
 bool memory_is_device(CUdeviceptr address);
 void memory_set_written(CUdeviceptr address, size_t bytes);
 bool memory_is_written(CUdeviceptr address, size_t bytes);
+/* The allocation of a hazard's buffer, and the offset in it; NULL: none. */
+const allocation *memory_of_hazard(const smk_hazard *h, int64_t *number, int64_t *offset);
 void memory_release_all(const struct context *context);
 size_t memory_in_use(void);
 /* All of it counts as written from now on. */
 void memory_set_complete(allocation *a);
+
+/* ---- host_region.c ---- */
+
+/* The region begins at `base`, of which `mapped` bytes are mapped. */
+void host_region_start(unsigned char *base, size_t mapped);
+/* Place for allocation `number`; NULL: there is none. */
+unsigned char *host_region_take(size_t bytes, size_t number);
+void host_region_give(CUdeviceptr address);
+bool host_region_has(CUdeviceptr address);
+/* The allocation that an address of the region is in or shortly after; -1: none. */
+int64_t host_region_number(CUdeviceptr address, size_t *offset);
+/* What launches see of it. False: it is not used. */
+bool host_region_buffer(unsigned char **host, size_t *bytes);
 
 /* ---- fatbin.c ---- */
 

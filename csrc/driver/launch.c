@@ -151,13 +151,19 @@ static CUresult read_attributes(const CUlaunchConfig *c, smk_launch *out) {
 static void list_buffers(smk_buffer *buffers, unsigned char **written, bool checked) {
     for (size_t k = 0; k < memory_count(); k++) {
         allocation *a = memory_at(k);
-        if (!a || !a->live) continue;
+        if (!a || !a->live || a->address) continue;
         if (a->written && checked && memory_is_written(memory_address(a), a->bytes))
             memory_set_complete(a);
         written[k] = checked ? a->written : NULL;
         buffers[k] = (smk_buffer){a->host, a->bytes, written[k] ? SMK_OUT : SMK_IN | SMK_OUT};
         if (a->written && !checked) memory_set_complete(a); /* what it writes is not known */
     }
+    unsigned char *host;
+    size_t bytes;
+    uint64_t offset;
+    if (host_region_buffer(&host, &bytes))
+        buffers[emu_buffer_of((uintptr_t)host, &offset)] =
+            (smk_buffer){host, bytes, SMK_IN | SMK_OUT};
 }
 
 static CUresult error_of(const smk_status *status, const smk_trace *trace) {
@@ -189,12 +195,12 @@ static void extent(json *j, const char *key, const uint32_t size[3]) {
 static void list_allocations(json *j, const smk_trace *trace) {
     json_open(j, "allocations", '{');
     for (size_t k = 0; trace && k < trace->n_hazards; k++) {
-        const allocation *a =
-            trace->hazards[k].buffer < 0 ? NULL : memory_at((size_t)trace->hazards[k].buffer);
-        char number[32];
+        int64_t number, offset;
+        const allocation *a = memory_of_hazard(&trace->hazards[k], &number, &offset);
+        char name[32];
         if (!a) continue;
-        snprintf(number, sizeof number, "%d", trace->hazards[k].buffer);
-        json_next(j, number);
+        snprintf(name, sizeof name, "%lld", (long long)number);
+        json_next(j, name);
         report_allocation(j, a);
     }
     json_close(j, '}');

@@ -19,7 +19,9 @@ static CUresult missing(const char *name, bool *reported) {
         static bool reported;                                                                      \
         return missing(#name, &reported);                                                          \
     }
+#define OLD MISSING
 #include "missing.def"
+#undef OLD
 #undef MISSING
 
 /* ---- other names ---- */
@@ -54,7 +56,9 @@ static const call calls[] = {
 #include "calls.def"
 #undef CALL
 #define MISSING(name) {#name, 0, (void *)name},
+#define OLD(name)
 #include "missing.def"
+#undef OLD
 #undef MISSING
 };
 

@@ -320,6 +320,8 @@ static void party(json *j, const smk_party *p) {
 }
 
 static void one_hazard(json *j, const smk_hazard *h) {
+    int64_t number = h->buffer, offset = h->offset;
+    memory_of_hazard(h, &number, &offset);
     static const char *const kinds[] = {
 #define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
         SMK_HAZARD_MAP(X)
@@ -334,8 +336,8 @@ static void one_hazard(json *j, const smk_hazard *h) {
     json_text(j, NULL, spaces[h->space]);
     json_number(j, NULL, h->offset);
     json_number(j, NULL, h->width);
-    json_number(j, NULL, h->buffer); /* in place of an argument */
-    json_number(j, NULL, h->offset);
+    json_number(j, NULL, number); /* in place of an argument */
+    json_number(j, NULL, offset);
     json_text(j, NULL, h->variable);
     json_number(j, NULL, h->variable_at);
     json_unsigned(j, NULL, h->count);

@@ -1,8 +1,8 @@
 /* Virtual memory: ranges of addresses, and memory that is mapped in them.
  *
  * A range is an allocation (MEMORY_RANGE). Memory is a file without a name, of which a part is
- * mapped in the range's host memory. The rest of a range reads as zeros; the hazard detector
- * reports reads of it, as nothing has written there. */
+ * mapped in the range's host memory. The rest of a range reads as zeros. All of it counts as written,
+ * as the same memory can be mapped at several addresses. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -52,9 +52,12 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocation
 /* ---- ranges ---- */
 
 static CUresult reserve(CUdeviceptr *out, size_t bytes, size_t alignment, uint64_t flags) {
+    size_t offset;
     if (!out || !bytes || bytes % GRANULARITY || flags || (alignment & (alignment - 1)))
         return CUDA_ERROR_INVALID_VALUE;
-    return memory_new(MEMORY_RANGE, bytes, 0, out);
+    const CUresult result = memory_new(MEMORY_RANGE, bytes, 0, out);
+    if (!result) memory_set_complete(memory_find(*out, &offset));
+    return result;
 }
 
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t alignment,

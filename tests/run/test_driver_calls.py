@@ -42,6 +42,10 @@ CUDA_ERRORS = {
     719,
     720,
     801,
+    217,  # peers, captures and graphs
+    401,
+    *range(900, 909),
+    910,
 }
 
 

@@ -68,6 +68,26 @@ def test_many_calls(compiled, run_program):
     assert found["gpu"] == "NVIDIA A100" and status == 0
 
 
+def test_textures_graphs_and_other_calls(compiled, run_program):
+    """The program compares all values with its own."""
+    seed = random.randrange(2**31)
+    options = ("-gencode", "arch=compute_90,code=compute_90", "-lcuda")
+    status, out, _ = run_program(compiled("calls", *options), seed)
+    assert status == 0 and "PASS\n" in out, (seed, out[:2000])
+    assert "0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out, (seed, out[-2000:])
+
+
+def test_many_managed_and_pinned_allocations(compiled, run_program):
+    """More than there are regions: found by kernels, freed, used again, and named in findings."""
+    n = random.choice([random.randrange(1, 100), random.randrange(100, 3000)])
+    status, found = document(run_program, compiled("lists", "-arch=sm_80"), n)
+    assert status == 0, n
+    hazards = [row for kernel in found["kernels"] for row in kernel["hazards"]]
+    assert [(row["kind"], row["count"]) for row in hazards] == [("WAW", 32)], n
+    assert "managed memory of 16 bytes" in hazards[0]["message"], n
+    assert [one["kind"] for one in found["misuses"]] == ["double-free"] and not found["leaks"], n
+
+
 def test_errors_are_those_of_the_runtime(compiled, run_program):
     """Wrong launches, and faults, which stay until the device is reset."""
     status, out, _ = run_program(compiled("errors", "-arch=sm_80"))
