@@ -24,6 +24,7 @@ import host_tables
 import ladder
 import movement
 import notebook_record
+import programs_tables
 import records
 import referee_tables
 import reliability_tables
@@ -40,6 +41,7 @@ EXACTNESS = ROOT / "docs" / "exactness.md"
 HAZARDS = ROOT / "docs" / "hazards.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
+PROGRAMS = ROOT / "docs" / "run.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
 SOURCES = ROOT / "docs" / "your-own-kernel.md"
 SUITES = ROOT / "docs" / "public-suites.md"
@@ -382,6 +384,7 @@ def documents() -> dict[Path, dict[str, str]]:
         },
         SUITES: suites_tables.parts(),
         SOURCES: sources_tables.parts(),
+        PROGRAMS: programs_tables.parts(),
     }
 
 

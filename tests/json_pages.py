@@ -41,7 +41,7 @@ def promised(name):
         found |= {
             f"kernels[].{path}": kinds
             for path, kinds in promised("check").items()
-            if path.startswith("hazards[]") and path != "hazards[].element[]"
+            if path.startswith(("hazards[]", "over_limit[]")) and path != "hazards[].element[]"
         }
     if name == "judge":
         found |= {
@@ -49,8 +49,8 @@ def promised(name):
             for path, kinds in promised("check").items()
             if path.startswith("hazards[].")
         }
-    if name == "check":
-        hazards = {path: kinds for path, kinds in found.items() if path.startswith("hazards[]")}
+    if name in ("check", "run"):
+        hazards = {path: kinds for path, kinds in found.items() if "hazards[]" in path}
         found |= {path.replace("hazards", "benign", 1): kinds for path, kinds in hazards.items()}
     for path in list(found):  # what holds something is an object or an array, if nothing is said
         while cut := re.search(r"(\[\]|\.[^.\[]+)$", path):

@@ -94,7 +94,11 @@ DOCUMENTS = {
         f"sum.cu {SUM} -ex 'advance hazard 1' -ex wrong",
         "k.ptx --grid 2 --block 32 --arg i32[64] -ex 'info line'",
     ],
-    "run": ["./everything", "--counts-only ./everything a"],
+    "run": [
+        "--counts-only --suppressions rules ./everything",
+        "./everything",
+        "--max-factor 1 ./everything a",
+    ],
     "completion": ["bash"],
 }
 
@@ -147,6 +151,7 @@ def test_documents(document, name, nvrtc):
         pytest.importorskip("argcomplete")
     if name == "run":
         run_programs.compiled(Path.cwd(), "everything")
+        Path("rules").write_text("{\n leaks\n kind: leak\n}\n")
     promised, seen = json_pages.promised(name), set()
     for words in DOCUMENTS[name]:
         found = document(f"{name} {words}")

@@ -138,6 +138,12 @@ typedef struct smk_job {
      * consecutively across the launches. NULL: all blocks. */
     const uint64_t *blocks;
     size_t n_blocks;
+    /* "emu", traced, one launch: all blocks run, but only these, in ascending order, are observed,
+     * with the other blocks of their clusters. NULL: all blocks. All blocks are observed as well if
+     * the launch is cooperative, or its blocks synchronise and hazards are looked for. */
+    const uint64_t *sample;
+    size_t n_sample;
+    bool keep_partial; /* "emu", traced: a run that is interrupted fills the trace, too */
     unsigned hazards;           /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;                /* "emu": host threads; 0: all */
     _Atomic uint64_t *finished; /* "emu": if not NULL, incremented for each finished block */
@@ -234,7 +240,7 @@ typedef struct smk_trace {
     smk_hazard *hazards;
     size_t n_hazards;
     bool checked;    /* the hazard detector was on */
-    bool incomplete; /* the run ended at a fault, which is one of the hazards */
+    bool incomplete; /* the run ended at a fault, which is one of the hazards, or by an interrupt */
     void *texts;     /* storage of the strings in sites and hazards; NULL: none */
     void (*free_texts)(void *);
 } smk_trace;

@@ -23,10 +23,10 @@ const char *smk_texel_type_name(smk_texel_type type) {
 }
 
 uint64_t smk_texture_bytes(const smk_texture *t) {
-    uint64_t n = (uint64_t)smk_texel_bytes(t) * t->layers * (t->cubemap ? SMK_CUBE_FACES : 1);
-    for (uint32_t d = 0; d < t->rank; d++)
-        n *= t->size[d];
-    return n;
+    uint64_t rows = (uint64_t)t->layers * (t->cubemap ? SMK_CUBE_FACES : 1);
+    for (uint32_t d = 1; d < t->rank; d++)
+        rows *= t->size[d];
+    return (rows - 1) * smk_texture_row_bytes(t) + (uint64_t)t->size[0] * smk_texel_bytes(t);
 }
 
 /* Largest sizes, x first. One dimension without layers may be linear memory, which is larger than

@@ -1,5 +1,6 @@
 /* Textures and surfaces: arrays that kernels sample by coordinates, or access by element. Sizes and
- * coordinates are listed x first. The texels are contiguous: channels, then x, y, z, faces, layers.
+ * coordinates are listed x first. The texels are in the order channels, x, y, z, faces, layers,
+ * with a gap after each row at most.
  */
 #ifndef SMK_TEXTURE_H
 #define SMK_TEXTURE_H
@@ -57,6 +58,7 @@ typedef struct smk_texture {
     uint32_t channels; /* 1, 2 or 4 */
     uint32_t rank;     /* 1 to 3, without faces and layers */
     uint32_t size[SMK_TEXTURE_RANK];
+    uint64_t row_bytes; /* from a row to the next; 0: rows are contiguous */
     bool cubemap, layered;
     uint32_t layers; /* 1 if not layered */
 
@@ -75,7 +77,11 @@ static inline uint32_t smk_texel_bytes(const smk_texture *t) {
     return smk_texel_type_bytes(t->type) * t->channels;
 }
 
-/* Of all texels. */
+static inline uint64_t smk_texture_row_bytes(const smk_texture *t) {
+    return t->row_bytes ? t->row_bytes : (uint64_t)t->size[0] * smk_texel_bytes(t);
+}
+
+/* From the first to the last texel. */
 uint64_t smk_texture_bytes(const smk_texture *t);
 
 /* Checks the rules of cuArray3DCreate and cuTexObjectCreate. Accepts arbitrary field values. */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 enum { DRIVER_VERSION = 13000, API_VERSION = 3020, N_DEVICE_ATTRIBUTES = 150, N_LIMITS = 7 };
 
@@ -119,6 +119,31 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) 
                 device || peer ? CUDA_ERROR_INVALID_DEVICE : set_int(can, 0));
 }
 
+/* All contexts are on one device, which needs no access to itself. */
+static CUresult peer(CUcontext context, CUresult result) {
+    if (!handle_is(context, HANDLE_CONTEXT) || context == context_current())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return result;
+}
+
+EXPORT CUresult cuCtxEnablePeerAccess(CUcontext context, unsigned flags) {
+    DRIVER_CALL(cuCtxEnablePeerAccess, NEED_CONTEXT,
+                flags ? CUDA_ERROR_INVALID_VALUE
+                      : peer(context, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED));
+}
+
+EXPORT CUresult cuCtxDisablePeerAccess(CUcontext context) {
+    DRIVER_CALL(cuCtxDisablePeerAccess, NEED_CONTEXT,
+                peer(context, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED));
+}
+
+EXPORT CUresult cuDeviceGetP2PAttribute(int *out, int attribute, CUdevice from, CUdevice to) {
+    (void)out, (void)from, (void)to;
+    DRIVER_CALL(cuDeviceGetP2PAttribute, NEED_INIT,
+                attribute < 1 || attribute > 5 ? CUDA_ERROR_INVALID_VALUE
+                                               : CUDA_ERROR_INVALID_DEVICE);
+}
+
 static CUresult get_bus(char *id, int length, CUdevice device) {
     if (device) return CUDA_ERROR_INVALID_DEVICE;
     if (!id || length < 13) return CUDA_ERROR_INVALID_VALUE;
@@ -200,8 +225,9 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version) {
 }
 
 static CUresult synchronize(void) {
-    launch_flush_printed();
-    return CUDA_SUCCESS;
+    const CUresult result = capture_check_wait(NULL);
+    if (!result) launch_flush_printed();
+    return result;
 }
 
 EXPORT CUresult cuCtxSynchronize(void) {

@@ -1,14 +1,24 @@
 /* Calls about memory. Copies are in copy.c. */
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2, PITCH_UNIT = 512 };
 
 /* ---- allocation ---- */
 
+static CUresult allocate(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out) {
+    const CUresult result = capture_check_unsafe();
+    return result ? result : memory_new(kind, bytes, flags, out);
+}
+
+static CUresult release(CUdeviceptr address, bool host) {
+    const CUresult result = capture_check_unsafe();
+    return result ? result : memory_free(address, host);
+}
+
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes) {
-    DRIVER_CALL(cuMemAlloc, NEED_CONTEXT, memory_new(MEMORY_DEVICE, bytes, 0, out));
+    DRIVER_CALL(cuMemAlloc, NEED_CONTEXT, allocate(MEMORY_DEVICE, bytes, 0, out));
 }
 
 static CUresult alloc_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
@@ -17,7 +27,7 @@ static CUresult alloc_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_
         return CUDA_ERROR_INVALID_VALUE;
     *pitch = (width + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT;
     if (*pitch < width || height > SIZE_MAX / *pitch) return CUDA_ERROR_OUT_OF_MEMORY;
-    return memory_new(MEMORY_DEVICE, *pitch * height, 0, out);
+    return allocate(MEMORY_DEVICE, *pitch * height, 0, out);
 }
 
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
@@ -26,20 +36,20 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
-    DRIVER_CALL(cuMemFree, NEED_CONTEXT, memory_free(address, false));
+    DRIVER_CALL(cuMemFree, NEED_CONTEXT, release(address, false));
 }
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags) {
     DRIVER_CALL(cuMemAllocManaged, NEED_CONTEXT,
                 flags != ATTACH_GLOBAL && flags != ATTACH_HOST
                     ? CUDA_ERROR_INVALID_VALUE
-                    : memory_new(MEMORY_MANAGED, bytes, flags, out));
+                    : allocate(MEMORY_MANAGED, bytes, flags, out));
 }
 
 static CUresult alloc_host(void **out, size_t bytes, unsigned flags) {
     CUdeviceptr address;
     if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = memory_new(MEMORY_PINNED, bytes, flags, &address);
+    const CUresult result = allocate(MEMORY_PINNED, bytes, flags, &address);
     if (!result) *out = (void *)(uintptr_t)address;
     return result;
 }
@@ -53,7 +63,7 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
 }
 
 EXPORT CUresult cuMemFreeHost(void *address) {
-    DRIVER_CALL(cuMemFreeHost, NEED_CONTEXT, memory_free((CUdeviceptr)(uintptr_t)address, true));
+    DRIVER_CALL(cuMemFreeHost, NEED_CONTEXT, release((CUdeviceptr)(uintptr_t)address, true));
 }
 
 static CUresult register_host(void *host, size_t bytes, unsigned flags) {
@@ -138,10 +148,18 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 
 /* ---- pools: memory of a stream, which is in order anyway ---- */
 
+/* In a captured stream a node allocates, at an address that is known now. */
 static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    capture *into;
     if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
     if (pool && !handle_is(pool, HANDLE_POOL)) return CUDA_ERROR_INVALID_HANDLE;
-    return memory_new(MEMORY_DEVICE, bytes, 0, out);
+    CUresult result = capture_of(stream, &into);
+    if (result) return result;
+    if (!into) return memory_new(MEMORY_DEVICE, bytes, 0, out);
+    result = memory_reserve(bytes, out);
+    if (result) return result;
+    work w = {.kind = WORK_ALLOC, .of.memory = {*out, bytes}};
+    return capture_add(into, stream, &w);
 }
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream) {
@@ -154,11 +172,13 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemory
                 pool ? alloc_async(out, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUresult free_async(CUdeviceptr address, CUstream stream) {
+    work w = {.kind = WORK_FREE, .of.memory = {address, 0}};
+    return address ? work_submit(stream, &w) : CUDA_ERROR_INVALID_VALUE;
+}
+
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    DRIVER_CALL(cuMemFreeAsync, NEED_CONTEXT,
-                !address            ? CUDA_ERROR_INVALID_VALUE
-                : stream_is(stream) ? memory_free(address, false)
-                                    : CUDA_ERROR_INVALID_HANDLE);
+    DRIVER_CALL(cuMemFreeAsync, NEED_CONTEXT, free_async(address, stream));
 }
 
 static CUmemoryPool default_pool;
@@ -238,6 +258,51 @@ EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *va
 EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const void *access, size_t n) {
     DRIVER_CALL(cuMemPoolSetAccess, NEED_INIT,
                 n && !access ? CUDA_ERROR_INVALID_VALUE : check_pool(pool));
+}
+
+/* Memory of graphs: attributes 0 and 1 are bytes in use, 2 and 3 bytes reserved, now and at most. */
+static CUresult graph_memory(CUdevice device, int attribute, uint64_t *value) {
+    if (device) return CUDA_ERROR_INVALID_DEVICE;
+    if (attribute < 0 || attribute > 3 || !value) return CUDA_ERROR_INVALID_VALUE;
+    *value = 0;
+    for (size_t k = 0; k < memory_count(); k++) {
+        const allocation *a = memory_at(k);
+        if (a && a->reserved && a->live) *value += a->bytes;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *value) {
+    DRIVER_CALL(cuDeviceGetGraphMemAttribute, NEED_INIT, graph_memory(device, attribute, value));
+}
+
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
+    DRIVER_CALL(cuDeviceGraphMemTrim, NEED_INIT, device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS);
+}
+
+/* The pool of a location: a type, and the device's number. */
+static CUresult pool_of(CUmemoryPool *out, const CUmemLocation *location) {
+    return location ? get_pool(out, location->id) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, int type) {
+    (void)type;
+    DRIVER_CALL(cuMemGetDefaultMemPool, NEED_INIT, pool_of(out, location));
+}
+
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location, int type) {
+    (void)type;
+    DRIVER_CALL(cuMemGetMemPool, NEED_INIT, pool_of(out, location));
+}
+
+static CUresult pool_access(int *flags, CUmemoryPool pool, const CUmemLocation *location) {
+    if (!flags || !location || check_pool(pool)) return CUDA_ERROR_INVALID_VALUE;
+    *flags = 3; /* reads and writes */
+    return location->id ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *location) {
+    DRIVER_CALL(cuMemPoolGetAccess, NEED_INIT, pool_access(flags, pool, location));
 }
 
 /* ---- managed memory: advice, which has no effect here ---- */

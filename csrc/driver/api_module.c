@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 EXPORT CUresult cuModuleLoad(CUmodule *out, const char *file) {
     DRIVER_CALL(cuModuleLoad, NEED_CONTEXT, module_read(file, out));
@@ -225,6 +225,16 @@ EXPORT CUresult cuKernelSetCacheConfig(CUkernel f, int config, CUdevice device) 
                 device ? CUDA_ERROR_INVALID_DEVICE : set_config(f, config, 3));
 }
 
+/* Of the launches before cuLaunchKernel, which are not supported; it has no effect on others. */
+static CUresult set_block(CUfunction f, int x, int y, int z) {
+    if (!handle_is(f, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
+    return x < 1 || y < 1 || z < 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z) {
+    DRIVER_CALL(cuFuncSetBlockShape, NEED_CONTEXT, set_block(f, x, y, z));
+}
+
 EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction f, int config) {
     DRIVER_CALL(cuFuncSetSharedMemConfig, NEED_CONTEXT, set_config(f, config, 2));
 }
@@ -268,10 +278,8 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy
 
 static CUresult call_host(CUstream stream, CUhostFn call, void *user) {
     if (!call) return CUDA_ERROR_INVALID_VALUE;
-    if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    launch_flush_printed();
-    call(user);
-    return CUDA_SUCCESS;
+    work w = {.kind = WORK_HOST, .of.host = {call, user}};
+    return work_submit(stream, &w);
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user) {

@@ -1,7 +1,8 @@
-/* Calls about streams and events. All work is done when it is queued, so nothing ever waits. */
+/* Calls about streams and events. All work is done when it is queued, so nothing ever waits. What
+ * captured streams do is in capture.c. */
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 /* ---- streams ---- */
 
@@ -27,7 +28,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int pr
 
 static CUresult destroy(CUstream s) {
     if (!handle_is(s, HANDLE_STREAM)) return CUDA_ERROR_INVALID_HANDLE;
-    handle_free(s, HANDLE_STREAM);
+    stream_free(s);
     return CUDA_SUCCESS;
 }
 
@@ -39,14 +40,22 @@ static CUresult check(CUstream s) {
     return stream_is(s) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+static CUresult query(CUstream s) {
+    if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = capture_check_wait(s);
+    return result ? result : queue_query_stream(s);
+}
+
 EXPORT CUresult cuStreamQuery(CUstream s) {
-    DRIVER_CALL(cuStreamQuery, NEED_CONTEXT, check(s));
+    DRIVER_CALL(cuStreamQuery, NEED_CONTEXT, query(s));
 }
 
 static CUresult wait(CUstream s) {
     if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
-    launch_flush_printed();
-    return CUDA_SUCCESS;
+    CUresult result = capture_check_wait(s);
+    if (!result) result = queue_wait_stream(s);
+    if (!result) launch_flush_printed();
+    return result;
 }
 
 EXPORT CUresult cuStreamSynchronize(CUstream s) {
@@ -90,33 +99,7 @@ STREAM_PROPERTY(cuStreamGetFlags, unsigned, properties(s)->flags)
 STREAM_PROPERTY(cuStreamGetPriority, int, properties(s)->priority)
 STREAM_PROPERTY(cuStreamGetId, unsigned long long, properties(s)->id)
 STREAM_PROPERTY(cuStreamGetDevice, CUdevice, 0)
-STREAM_PROPERTY(cuStreamIsCapturing, int, 0)
 STREAM_PROPERTY(cuStreamGetCtx, CUcontext, context_current())
-
-/* Nothing is captured: the status is 0, and there are no other values. */
-static CUresult capture_info(CUstream s, int *status, uint64_t *id) {
-    if (!status) return CUDA_ERROR_INVALID_VALUE;
-    *status = 0;
-    if (id) *id = 0;
-    return check(s);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream s, int *status, uint64_t *id, void *graph,
-                                          void *dependencies, void *n) {
-    (void)graph, (void)dependencies, (void)n;
-    DRIVER_CALL(cuStreamGetCaptureInfo, NEED_CONTEXT, capture_info(s, status, id));
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream s, int *status, uint64_t *id, void *graph,
-                                          void *dependencies, void *edges, void *n) {
-    (void)graph, (void)dependencies, (void)edges, (void)n;
-    DRIVER_CALL(cuStreamGetCaptureInfo, NEED_CONTEXT, capture_info(s, status, id));
-}
-
-EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
-    DRIVER_CALL(cuThreadExchangeStreamCaptureMode, NEED_INIT,
-                mode && *mode >= 0 && *mode <= 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
 
 EXPORT CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr address, size_t bytes,
                                        unsigned flags) {
@@ -172,7 +155,7 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags) {
 
 static CUresult destroy_event(CUevent e) {
     if (!handle_is(e, HANDLE_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
-    handle_free(e, HANDLE_EVENT);
+    event_free(e);
     return CUDA_SUCCESS;
 }
 
@@ -180,26 +163,34 @@ EXPORT CUresult cuEventDestroy_v2(CUevent e) {
     DRIVER_CALL(cuEventDestroy, NEED_CONTEXT, destroy_event(e));
 }
 
-static CUresult record(CUevent e, CUstream s) {
+/* In a captured stream an external record is a node, and any other marks a place in the graph. */
+static CUresult record(CUevent e, CUstream s, unsigned flags) {
+    enum { EXTERNAL = 1 };
+    capture *into;
+    if (flags > EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(e, HANDLE_EVENT) || !stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
-    e->recorded = true;
-    e->seconds = driver_seconds();
-    return CUDA_SUCCESS;
+    const CUresult result = capture_of(s, &into);
+    if (result) return result;
+    if (into && !flags) return capture_record(into, s, e);
+    event_forget_capture(e);
+    work w = {.kind = WORK_RECORD, .of.event = e};
+    return work_submit(s, &w);
 }
 
 EXPORT CUresult cuEventRecord(CUevent e, CUstream s) {
-    DRIVER_CALL(cuEventRecord, NEED_CONTEXT, record(e, s));
+    DRIVER_CALL(cuEventRecord, NEED_CONTEXT, record(e, s, 0));
 }
 
 EXPORT CUresult cuEventRecordWithFlags(CUevent e, CUstream s, unsigned flags) {
-    DRIVER_CALL(cuEventRecordWithFlags, NEED_CONTEXT,
-                flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(e, s));
+    DRIVER_CALL(cuEventRecordWithFlags, NEED_CONTEXT, record(e, s, flags));
 }
 
 static CUresult check_event(CUevent e, bool flush) {
     if (!handle_is(e, HANDLE_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
-    if (flush) launch_flush_printed();
-    return CUDA_SUCCESS;
+    CUresult result = capture_check_event(e);
+    if (!result) result = flush ? queue_wait_event(e) : queue_query_event(e);
+    if (flush && !result) launch_flush_printed();
+    return result;
 }
 
 EXPORT CUresult cuEventQuery(CUevent e) {
@@ -210,17 +201,25 @@ EXPORT CUresult cuEventSynchronize(CUevent e) {
     DRIVER_CALL(cuEventSynchronize, NEED_CONTEXT, check_event(e, true));
 }
 
+static CUresult wait_event(CUstream s, CUevent e, unsigned flags) {
+    enum { EXTERNAL = 1 };
+    bool done = false;
+    if (flags > EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle_is(e, HANDLE_EVENT) || !stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = flags ? CUDA_SUCCESS : capture_wait(s, e, &done);
+    work w = {.kind = WORK_WAIT, .of.event = e};
+    return result || done ? result : work_submit(s, &w);
+}
+
 EXPORT CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
-    DRIVER_CALL(cuStreamWaitEvent, NEED_CONTEXT,
-                flags > 1  ? CUDA_ERROR_INVALID_VALUE
-                : check(s) ? CUDA_ERROR_INVALID_HANDLE
-                           : check_event(e, false));
+    DRIVER_CALL(cuStreamWaitEvent, NEED_CONTEXT, wait_event(s, e, flags));
 }
 
 static CUresult elapsed(float *milliseconds, CUevent first, CUevent last) {
     if (!handle_is(first, HANDLE_EVENT) || !handle_is(last, HANDLE_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    if (queue_has_event(first) || queue_has_event(last)) return CUDA_ERROR_NOT_READY;
     if (!first->recorded || !last->recorded || (first->flags | last->flags) & EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
     *milliseconds = (float)((last->seconds - first->seconds) * 1e3);

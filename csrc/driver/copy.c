@@ -2,7 +2,7 @@
  * returns CUDA_ERROR_INVALID_VALUE, and is recorded. */
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 static const size_t MAX_BYTES = (size_t)1 << 46;
 
@@ -48,17 +48,25 @@ static void check_written(const side *from, size_t at, size_t bytes, const side 
                   "%s copies bytes to the host that were never written", driver_call());
 }
 
-static CUresult copy(const side *from, const side *to, size_t width, size_t height, size_t depth) {
-    if (!width || !height || !depth) return CUDA_SUCCESS;
+/* Where both sides begin in the host's memory; false: an access is invalid. */
+static bool reach_both(const side *from, const side *to, size_t width, size_t height, size_t depth,
+                       unsigned char **in, unsigned char **out) {
     if (!from->address || !to->address || !is_in_range(from, width, height, depth) ||
         !is_in_range(to, width, height, depth))
-        return CUDA_ERROR_INVALID_VALUE;
+        return false;
     const size_t last_from = start_of(from, height - 1, depth - 1);
     const size_t last_to = start_of(to, height - 1, depth - 1);
     const size_t first_from = start_of(from, 0, 0), first_to = start_of(to, 0, 0);
-    unsigned char *in = reach(from, first_from, last_from + width - first_from, false);
-    unsigned char *out = reach(to, first_to, last_to + width - first_to, true);
-    if (!in || !out) return CUDA_ERROR_INVALID_VALUE;
+    *in = reach(from, first_from, last_from + width - first_from, false);
+    *out = reach(to, first_to, last_to + width - first_to, true);
+    return *in && *out;
+}
+
+static CUresult copy(const side *from, const side *to, size_t width, size_t height, size_t depth) {
+    unsigned char *in, *out;
+    if (!width || !height || !depth) return CUDA_SUCCESS;
+    if (!reach_both(from, to, width, height, depth, &in, &out)) return CUDA_ERROR_INVALID_VALUE;
+    const size_t first_from = start_of(from, 0, 0), first_to = start_of(to, 0, 0);
     for (size_t z = 0; z < depth; z++)
         for (size_t y = 0; y < height; y++) {
             const size_t at = start_of(from, y, z), there = start_of(to, y, z);
@@ -70,14 +78,93 @@ static CUresult copy(const side *from, const side *to, size_t width, size_t heig
     return CUDA_SUCCESS;
 }
 
-static CUresult copy_bytes(unsigned to_type, CUdeviceptr to, unsigned from_type, CUdeviceptr from,
-                           size_t bytes, CUstream stream) {
-    if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    const side source = {.type = from_type, .address = from};
-    const side target = {.type = to_type, .address = to};
-    const CUresult result = copy(&source, &target, bytes, 1, 1);
+/* ---- sides ---- */
+
+static bool address_of(unsigned type, const void *host, CUdeviceptr device, side *out) {
+    out->type = type;
+    out->address = type == CU_MEMORYTYPE_HOST ? (CUdeviceptr)(uintptr_t)host : device;
+    return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
+           type == CU_MEMORYTYPE_UNIFIED;
+}
+
+/* The part of an array that a copy accesses must be inside of it. */
+static bool array_side(CUarray array, const CUDA_MEMCPY3D *c, side *out) {
+    if (!handle_is(array, HANDLE_ARRAY)) return false;
+    const CUDA_ARRAY3D_DESCRIPTOR *d = &array->descriptor;
+    const size_t height = d->Height ? d->Height : 1, depth = d->Depth ? d->Depth : 1;
+    out->type = CU_MEMORYTYPE_DEVICE;
+    out->address = array->address;
+    out->pitch = d->Width * smk_texel_bytes(&array->form);
+    out->height = height;
+    return c->WidthInBytes <= out->pitch && out->x <= out->pitch - c->WidthInBytes &&
+           c->Height <= height && out->y <= height - c->Height && c->Depth <= depth &&
+           out->z <= depth - c->Depth;
+}
+
+static bool set_pitch(const CUDA_MEMCPY3D *c, size_t pitch, size_t height, side *out) {
+    if (out->pitch) return true; /* an array */
+    out->pitch = pitch ? pitch : out->x + c->WidthInBytes;
+    out->height = height ? height : out->y + c->Height;
+    return !((c->Height > 1 || c->Depth > 1) && out->pitch < out->x + c->WidthInBytes) &&
+           !(c->Depth > 1 && out->height < out->y + c->Height);
+}
+
+static bool sides_of(const CUDA_MEMCPY3D *c, side *from, side *to) {
+    *from = (side){.x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ};
+    *to = (side){.x = c->dstXInBytes, .y = c->dstY, .z = c->dstZ};
+    const bool found = (c->srcMemoryType == CU_MEMORYTYPE_ARRAY
+                            ? array_side(c->srcArray, c, from)
+                            : address_of(c->srcMemoryType, c->srcHost, c->srcDevice, from)) &&
+                       (c->dstMemoryType == CU_MEMORYTYPE_ARRAY
+                            ? array_side(c->dstArray, c, to)
+                            : address_of(c->dstMemoryType, c->dstHost, c->dstDevice, to));
+    return found && set_pitch(c, c->srcPitch, c->srcHeight, from) &&
+           set_pitch(c, c->dstPitch, c->dstHeight, to);
+}
+
+CUresult copy_check(const CUDA_MEMCPY3D *c) {
+    side from, to;
+    return sides_of(c, &from, &to) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult copy_reach(const CUDA_MEMCPY3D *c) {
+    side from, to;
+    unsigned char *in, *out;
+    if (!sides_of(c, &from, &to)) return CUDA_ERROR_INVALID_VALUE;
+    const bool is_empty = !c->WidthInBytes || !c->Height || !c->Depth;
+    return is_empty || reach_both(&from, &to, c->WidthInBytes, c->Height, c->Depth, &in, &out)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult copy_run(const CUDA_MEMCPY3D *c) {
+    side from, to;
+    if (!sides_of(c, &from, &to)) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = copy(&from, &to, c->WidthInBytes, c->Height, c->Depth);
     launch_flush_printed();
     return result;
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream) {
+    if (!c) return CUDA_ERROR_INVALID_VALUE;
+    work w = {.kind = WORK_COPY, .of.copy = *c};
+    const CUresult result = copy_check(c);
+    return stream_is(stream) ? result ? result : work_submit(stream, &w)
+                             : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* ---- 1 dimension ---- */
+
+static CUresult copy_bytes(unsigned to_type, CUdeviceptr to, unsigned from_type, CUdeviceptr from,
+                           size_t bytes, CUstream stream) {
+    const CUDA_MEMCPY3D c = {.srcMemoryType = from_type,
+                             .srcDevice = from,
+                             .dstMemoryType = to_type,
+                             .dstDevice = to,
+                             .WidthInBytes = bytes,
+                             .Height = 1,
+                             .Depth = 1};
+    return copy_3d(&c, stream);
 }
 
 #define HOST(pointer)   CU_MEMORYTYPE_UNIFIED, (CUdeviceptr)(uintptr_t)(pointer)
@@ -138,41 +225,71 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdevice
                 copy_peer(to, to_context, from, from_context, bytes, stream));
 }
 
+/* ---- arrays of 1 dimension ---- */
+
+/* `type` is that of the side that is no array. */
+static CUresult copy_array(unsigned type, CUarray to_array, CUdeviceptr to, CUarray from_array,
+                           CUdeviceptr from, size_t to_offset, size_t from_offset, size_t bytes,
+                           CUstream stream) {
+    const CUDA_MEMCPY3D c = {.srcMemoryType = from_array ? CU_MEMORYTYPE_ARRAY : type,
+                             .srcArray = from_array,
+                             .srcDevice = from,
+                             .srcXInBytes = from_offset,
+                             .dstMemoryType = to_array ? CU_MEMORYTYPE_ARRAY : type,
+                             .dstArray = to_array,
+                             .dstDevice = to,
+                             .dstXInBytes = to_offset,
+                             .WidthInBytes = bytes,
+                             .Height = 1,
+                             .Depth = 1};
+    return to_array || from_array ? copy_3d(&c, stream) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+EXPORT CUresult cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
+    DRIVER_CALL(cuMemcpyDtoA, NEED_CONTEXT,
+                copy_array(CU_MEMORYTYPE_DEVICE, to, 0, NULL, from, offset, 0, bytes, NULL));
+}
+
+EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
+    DRIVER_CALL(cuMemcpyAtoD, NEED_CONTEXT,
+                copy_array(CU_MEMORYTYPE_DEVICE, NULL, to, from, 0, 0, offset, bytes, NULL));
+}
+
+EXPORT CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes) {
+    DRIVER_CALL(
+        cuMemcpyHtoA, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, to, 0, NULL, (uintptr_t)from, offset, 0, bytes, NULL));
+}
+
+EXPORT CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes) {
+    DRIVER_CALL(
+        cuMemcpyAtoH, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, NULL, (uintptr_t)to, from, 0, 0, offset, bytes, NULL));
+}
+
+EXPORT CUresult cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset,
+                                size_t bytes) {
+    DRIVER_CALL(cuMemcpyAtoA, NEED_CONTEXT,
+                to && from ? copy_array(CU_MEMORYTYPE_UNIFIED, to, 0, from, 0, to_offset,
+                                        from_offset, bytes, NULL)
+                           : CUDA_ERROR_INVALID_HANDLE);
+}
+
+EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes,
+                                     CUstream stream) {
+    DRIVER_CALL(
+        cuMemcpyHtoAAsync, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, to, 0, NULL, (uintptr_t)from, offset, 0, bytes, stream));
+}
+
+EXPORT CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t bytes,
+                                     CUstream stream) {
+    DRIVER_CALL(
+        cuMemcpyAtoHAsync, NEED_CONTEXT,
+        copy_array(CU_MEMORYTYPE_UNIFIED, NULL, (uintptr_t)to, from, 0, 0, offset, bytes, stream));
+}
+
 /* ---- 2 and 3 dimensions ---- */
-
-static bool side_of(unsigned type, const void *host, CUdeviceptr device, side *out) {
-    out->type = type;
-    out->address = type == CU_MEMORYTYPE_HOST ? (CUdeviceptr)(uintptr_t)host : device;
-    return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
-           type == CU_MEMORYTYPE_UNIFIED;
-}
-
-static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream) {
-    if (!c) return CUDA_ERROR_INVALID_VALUE;
-    if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-        report_unsupported("copies from and to a CUarray");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    side from = {.x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ};
-    side to = {.x = c->dstXInBytes, .y = c->dstY, .z = c->dstZ};
-    if (!side_of(c->srcMemoryType, c->srcHost, c->srcDevice, &from) ||
-        !side_of(c->dstMemoryType, c->dstHost, c->dstDevice, &to))
-        return CUDA_ERROR_INVALID_VALUE;
-    from.pitch = c->srcPitch ? c->srcPitch : c->srcXInBytes + c->WidthInBytes;
-    to.pitch = c->dstPitch ? c->dstPitch : c->dstXInBytes + c->WidthInBytes;
-    from.height = c->srcHeight ? c->srcHeight : c->srcY + c->Height;
-    to.height = c->dstHeight ? c->dstHeight : c->dstY + c->Height;
-    const bool has_rows = c->Height > 1 || c->Depth > 1;
-    if (has_rows && (from.pitch < c->srcXInBytes + c->WidthInBytes ||
-                     to.pitch < c->dstXInBytes + c->WidthInBytes))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (c->Depth > 1 && (from.height < c->srcY + c->Height || to.height < c->dstY + c->Height))
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = copy(&from, &to, c->WidthInBytes, c->Height, c->Depth);
-    launch_flush_printed();
-    return result;
-}
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream) {
     if (!c) return CUDA_ERROR_INVALID_VALUE;
@@ -181,12 +298,14 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream) {
                                 .srcMemoryType = c->srcMemoryType,
                                 .srcHost = c->srcHost,
                                 .srcDevice = c->srcDevice,
+                                .srcArray = c->srcArray,
                                 .srcPitch = c->srcPitch,
                                 .dstXInBytes = c->dstXInBytes,
                                 .dstY = c->dstY,
                                 .dstMemoryType = c->dstMemoryType,
                                 .dstHost = c->dstHost,
                                 .dstDevice = c->dstDevice,
+                                .dstArray = c->dstArray,
                                 .dstPitch = c->dstPitch,
                                 .WidthInBytes = c->WidthInBytes,
                                 .Height = c->Height,
@@ -214,47 +333,79 @@ EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
     DRIVER_CALL(cuMemcpy3DAsync, NEED_CONTEXT, copy_3d(c, stream));
 }
 
+/* CUDA_MEMCPY3D_PEER is a CUDA_MEMCPY3D whose reserved pointers are contexts. */
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D *c, CUstream stream) {
+    if (!c) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle_is(c->reserved0, HANDLE_CONTEXT) || !handle_is(c->reserved1, HANDLE_CONTEXT))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return copy_3d(c, stream);
+}
+
+EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D *c) {
+    DRIVER_CALL(cuMemcpy3DPeer, NEED_CONTEXT, copy_3d_peer(c, NULL));
+}
+
+EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D *c, CUstream stream) {
+    DRIVER_CALL(cuMemcpy3DPeerAsync, NEED_CONTEXT, copy_3d_peer(c, stream));
+}
+
 /* ---- memset ---- */
 
-static CUresult set(CUdeviceptr to, size_t pitch, const void *value, size_t value_bytes,
-                    size_t width, size_t height, CUstream stream) {
-    if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
+CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *s) {
     size_t rows;
-    if (width > MAX_BYTES || height > MAX_BYTES || pitch > MAX_BYTES ||
-        __builtin_mul_overflow(height, pitch, &rows) || rows > MAX_BYTES)
+    if (s->elementSize != 1 && s->elementSize != 2 && s->elementSize != 4)
         return CUDA_ERROR_INVALID_VALUE;
-    if (to % value_bytes || (height > 1 && (pitch < width * value_bytes || pitch % value_bytes)))
+    if (s->width > MAX_BYTES || s->height > MAX_BYTES || s->pitch > MAX_BYTES ||
+        __builtin_mul_overflow(s->height, s->pitch, &rows) || rows > MAX_BYTES)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!width || !height) return CUDA_SUCCESS;
-    const size_t row = width * value_bytes;
-    unsigned char *out = memory_reach(to, (height - 1) * pitch + row, true, "the destination");
+    const bool has_rows = s->height > 1;
+    return s->dst % s->elementSize ||
+                   (has_rows && (s->pitch < s->width * s->elementSize || s->pitch % s->elementSize))
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
+}
+
+CUresult set_run(const CUDA_MEMSET_NODE_PARAMS *s) {
+    const CUresult result = set_check(s);
+    if (result || !s->width || !s->height) return result;
+    const size_t row = s->width * s->elementSize;
+    unsigned char *out =
+        memory_reach(s->dst, (s->height - 1) * s->pitch + row, true, "the destination");
     if (!out) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t y = 0; y < height; y++) {
-        for (size_t x = 0; x < width; x++)
-            memcpy(out + y * pitch + x * value_bytes, value, value_bytes);
-        memory_set_written(to + y * pitch, row);
+    for (size_t y = 0; y < s->height; y++) {
+        for (size_t x = 0; x < s->width; x++)
+            memcpy(out + y * s->pitch + x * s->elementSize, &s->value, s->elementSize);
+        memory_set_written(s->dst + y * s->pitch, row);
     }
     return CUDA_SUCCESS;
 }
 
+static CUresult set(CUdeviceptr to, size_t pitch, unsigned value, unsigned value_bytes,
+                    size_t width, size_t height, CUstream stream) {
+    work w = {.kind = WORK_SET, .of.set = {to, pitch, value, value_bytes, width, height}};
+    const CUresult result = set_check(&w.of.set);
+    return stream_is(stream) ? result ? result : work_submit(stream, &w)
+                             : CUDA_ERROR_INVALID_HANDLE;
+}
+
 #define MEMSET(bits, type)                                                                         \
     EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t n) {                   \
-        DRIVER_CALL(cuMemsetD##bits, NEED_CONTEXT, set(to, 0, &value, sizeof value, n, 1, NULL));  \
+        DRIVER_CALL(cuMemsetD##bits, NEED_CONTEXT, set(to, 0, value, sizeof value, n, 1, NULL));   \
     }                                                                                              \
     EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t n,                   \
                                            CUstream stream) {                                      \
         DRIVER_CALL(cuMemsetD##bits##Async, NEED_CONTEXT,                                          \
-                    set(to, 0, &value, sizeof value, n, 1, stream));                               \
+                    set(to, 0, value, sizeof value, n, 1, stream));                                \
     }                                                                                              \
     EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, \
                                            size_t height) {                                        \
         DRIVER_CALL(cuMemsetD2D##bits, NEED_CONTEXT,                                               \
-                    set(to, pitch, &value, sizeof value, width, height, NULL));                    \
+                    set(to, pitch, value, sizeof value, width, height, NULL));                     \
     }                                                                                              \
     EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value,             \
                                              size_t width, size_t height, CUstream stream) {       \
         DRIVER_CALL(cuMemsetD2D##bits##Async, NEED_CONTEXT,                                        \
-                    set(to, pitch, &value, sizeof value, width, height, stream));                  \
+                    set(to, pitch, value, sizeof value, width, height, stream));                   \
     }
 
 MEMSET(8, unsigned char)

@@ -8,14 +8,24 @@
  *     runtime_check.c    the runtime's question whether this driver is complete
  *     state.c            the lock, the device, contexts, handles
  *     memory.c           allocations and their addresses
+ *     host_region.c      a region for many pinned and managed allocations
  *     copy.c             copies in 1 to 3 dimensions, memset
  *     fatbin.c, zstd.c, lz4.c    the PTX of a fat binary
  *     module.c           modules, libraries, functions
+ *     link.c             the linker: PTX in, PTX out
+ *     work.h, work.c     what is queued on a stream: it runs, or is captured
+ *     queue.c            --shuffle: work that waits until the program waits for it
+ *     array.c, texture.c arrays, textures and surfaces
+ *     tensor_map.c       tensor maps
+ *     virtual.c          ranges of addresses, and memory that is mapped there
+ *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
+ *     watch.c            progress of a kernel on a terminal, and Ctrl-C
  *     report.c           the records that Python reads
  *
- * Calls are executed when they are made, one after the other. That is one of the orders that
- * streams and events allow. A lock makes calls of several threads take turns.
+ * Calls are executed when they are made, one after the other, or with --shuffle at waits. That is
+ * one of the orders that streams and events allow. A lock makes calls of several threads take
+ * turns.
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -44,7 +54,15 @@ typedef enum handle_kind {
     HANDLE_FUNCTION,
     HANDLE_STREAM,
     HANDLE_EVENT,
-    HANDLE_POOL
+    HANDLE_POOL,
+    HANDLE_LINKER,
+    HANDLE_ARRAY,
+    HANDLE_TEXTURE,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_GRAPH_EXEC,
+    HANDLE_USER_OBJECT,
+    HANDLE_PHYSICAL
 } handle_kind;
 
 /* The first member of each object that a program has a handle of. */
@@ -71,11 +89,19 @@ struct context {
     uint64_t id;
 };
 
+/* A place in a graph that is being captured: after these nodes. */
+typedef struct graph_place {
+    uint64_t capture; /* its number; 0: none */
+    struct node **after;
+    size_t n;
+} graph_place;
+
 struct stream {
     handle head;
     unsigned flags;
     int priority;
     uint64_t id;
+    graph_place captured; /* what its next node comes after */
 };
 
 struct event {
@@ -83,6 +109,8 @@ struct event {
     unsigned flags;
     bool recorded;
     double seconds;
+    uint64_t task; /* of queue.c: its last record; 0: none */
+    graph_place captured;
 };
 
 struct pool {
@@ -110,7 +138,7 @@ CUresult driver_leave(CUresult result);
 void *handle_new(handle_kind kind, size_t bytes);
 bool handle_is(const void *object, handle_kind kind);
 void handle_free(void *object, handle_kind kind);
-/* Calls `each` for the live handles of a context, which `each` may free. */
+/* Calls `each` for the live handles of a context; it frees them. */
 void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object));
 
 CUcontext context_current(void);
@@ -118,6 +146,8 @@ CUresult context_set_current(CUcontext context);
 CUcontext context_primary(void);
 bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
+/* Calls are made in another's name from now on. Returns the one before. */
+const char *driver_set_call(const char *call);
 int device_attribute(int attribute);
 const char *device_name(void);
 size_t device_memory(void);
@@ -132,14 +162,18 @@ typedef enum memory_kind {
     MEMORY_PINNED,
     MEMORY_MANAGED,
     MEMORY_REGISTERED, /* the program's own host memory */
-    MEMORY_VARIABLES   /* of a module */
+    MEMORY_VARIABLES,  /* of a module */
+    MEMORY_ARRAY,      /* the texels of a CUarray */
+    MEMORY_RANGE       /* of virtual addresses */
 } memory_kind;
 
 /* An allocation. Its number k is that of a buffer of every launch, so kernels find it at
  * emu_buffer_address(k) from whatever structure they read the address. */
 typedef struct allocation {
     bool live, used; /* used: it is or was an allocation */
+    bool reserved;   /* for a graph: its number stays its own */
     memory_kind kind;
+    CUdeviceptr address; /* in the shared region; 0: that of the number */
     unsigned char *host;
     size_t bytes;
     size_t mapped;          /* bytes of the mapping; 0: not ours to unmap */
@@ -155,6 +189,9 @@ CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr 
 CUresult memory_window(memory_kind kind, void *host, size_t bytes, unsigned flags,
                        CUdeviceptr *out);
 CUresult memory_free(CUdeviceptr address, bool host);
+/* The address of device memory that graphs allocate and free when they run. */
+CUresult memory_reserve(size_t bytes, CUdeviceptr *out);
+CUresult memory_revive(CUdeviceptr address);
 void memory_drop_window(CUdeviceptr address);
 /* The live allocation that an address is in; NULL: none. */
 allocation *memory_find(CUdeviceptr address, size_t *offset);
@@ -168,10 +205,25 @@ unsigned char *memory_reach(CUdeviceptr address, size_t bytes, bool write, const
 bool memory_is_device(CUdeviceptr address);
 void memory_set_written(CUdeviceptr address, size_t bytes);
 bool memory_is_written(CUdeviceptr address, size_t bytes);
+/* The allocation of a hazard's buffer, and the offset in it; NULL: none. */
+const allocation *memory_of_hazard(const smk_hazard *h, int64_t *number, int64_t *offset);
 void memory_release_all(const struct context *context);
 size_t memory_in_use(void);
 /* All of it counts as written from now on. */
 void memory_set_complete(allocation *a);
+
+/* ---- host_region.c ---- */
+
+/* The region begins at `base`, of which `mapped` bytes are mapped. */
+void host_region_start(unsigned char *base, size_t mapped);
+/* Place for allocation `number`; NULL: there is none. */
+unsigned char *host_region_take(size_t bytes, size_t number);
+void host_region_give(CUdeviceptr address);
+bool host_region_has(CUdeviceptr address);
+/* The allocation that an address of the region is in or shortly after; -1: none. */
+int64_t host_region_number(CUdeviceptr address, size_t *offset);
+/* What launches see of it. False: it is not used. */
+bool host_region_buffer(unsigned char **host, size_t *bytes);
 
 /* ---- fatbin.c ---- */
 
@@ -195,6 +247,7 @@ struct function {
 struct module {
     handle head;
     emu_module *loaded;
+    int target;                     /* of its PTX: 80 */
     CUdeviceptr globals, constants; /* windows on its variables; 0: none */
     struct function **functions;
     size_t n_functions;
@@ -203,6 +256,8 @@ struct module {
 
 CUresult module_new(const void *image, CUmodule *out);
 CUresult module_read(const char *file, CUmodule *out);
+/* A file's bytes, with a NUL behind them. From malloc; NULL: it cannot be read. */
+char *module_file(const char *name, size_t *bytes);
 CUresult module_drop(CUmodule module);
 CUresult module_function(CUmodule module, const char *name, CUfunction *out);
 CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, size_t *bytes);
@@ -218,11 +273,30 @@ CUresult launch(CUfunction f, const CUlaunchConfig *config, void **params, void 
 CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int *blocks);
 void launch_flush_printed(void);
 
+/* ---- queue.c ---- */
+
+/* Before a call that waits for all work. */
+void queue_before(const char *call);
+void queue_wait_all(void);
+void queue_end(void);
+
+/* ---- watch.c: one launch at a time ---- */
+
+/* Makes the job end at Ctrl-C, and shows its progress. */
+void watch_begin(smk_job *job, const char *kernel);
+void watch_end(void);
+/* Hands a signal that ended a launch to the program. Call it without the lock. */
+void watch_deliver(void);
+
 /* ---- report.c ---- */
 
 void report_start(void);
 void report_end(void);
 frames report_frames(void);
+/* Records name these callers from now on; NULL: those that are on the stack. */
+void report_on_behalf(const frames *callers);
+/* The next number of a generator. */
+uint64_t report_draw(uint64_t *state);
 void report_frames_json(json *j, const frames *f);
 /* What a program did wrong; `a` may be NULL. */
 void report_misuse(const char *kind, const allocation *a, const char *format, ...)
@@ -237,8 +311,10 @@ bool report_wanted(void);
 
 enum { CHECK_NOTHING, CHECK_COUNTS, CHECK_HAZARDS };
 int report_check(void);
-/* Whether a kernel of this name is to be examined. */
+/* Whether a kernel of this name is to be examined: mangled, or as C++ writes it. */
 bool report_examines(const char *kernel);
+/* Draws the blocks of a grid that are to be traced, ascending; the caller frees them. NULL: all. */
+uint64_t *report_sample(uint64_t blocks, size_t *n);
 uint64_t report_launch_limit(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "work.h"
 
 enum {
     MAX_EXTRA = 16,
@@ -128,17 +128,20 @@ static CUresult check_limits(CUfunction f, const CUlaunchConfig *c, bool coopera
                : CUDA_SUCCESS;
 }
 
-static CUresult read_attributes(const CUlaunchConfig *c, smk_launch *out) {
-    for (unsigned k = 0; k < c->numAttrs; k++) {
-        if (!c->attrs) return CUDA_ERROR_INVALID_VALUE;
-        const CUlaunchAttribute *a = &c->attrs[k];
-        if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) out->cooperative = a->value.cooperative;
-        if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-            out->cluster[0] = a->value.clusterDim.x;
-            out->cluster[1] = a->value.clusterDim.y;
-            out->cluster[2] = a->value.clusterDim.z;
-        }
+CUresult launch_attribute(const CUlaunchAttribute *a, smk_launch *out) {
+    if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) out->cooperative = a->value.cooperative;
+    if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+        out->cluster[0] = a->value.clusterDim.x;
+        out->cluster[1] = a->value.clusterDim.y;
+        out->cluster[2] = a->value.clusterDim.z;
     }
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_attributes(const CUlaunchConfig *c, smk_launch *out) {
+    if (c->numAttrs && !c->attrs) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned k = 0; k < c->numAttrs; k++)
+        launch_attribute(&c->attrs[k], out);
     return CUDA_SUCCESS;
 }
 
@@ -148,13 +151,19 @@ static CUresult read_attributes(const CUlaunchConfig *c, smk_launch *out) {
 static void list_buffers(smk_buffer *buffers, unsigned char **written, bool checked) {
     for (size_t k = 0; k < memory_count(); k++) {
         allocation *a = memory_at(k);
-        if (!a || !a->live) continue;
+        if (!a || !a->live || a->address) continue;
         if (a->written && checked && memory_is_written(memory_address(a), a->bytes))
             memory_set_complete(a);
         written[k] = checked ? a->written : NULL;
         buffers[k] = (smk_buffer){a->host, a->bytes, written[k] ? SMK_OUT : SMK_IN | SMK_OUT};
         if (a->written && !checked) memory_set_complete(a); /* what it writes is not known */
     }
+    unsigned char *host;
+    size_t bytes;
+    uint64_t offset;
+    if (host_region_buffer(&host, &bytes))
+        buffers[emu_buffer_of((uintptr_t)host, &offset)] =
+            (smk_buffer){host, bytes, SMK_IN | SMK_OUT};
 }
 
 static CUresult error_of(const smk_status *status, const smk_trace *trace) {
@@ -163,11 +172,12 @@ static CUresult error_of(const smk_status *status, const smk_trace *trace) {
         if (trace->hazards[k].kind == SMK_HAZARD_MISALIGNED) return CUDA_ERROR_MISALIGNED_ADDRESS;
         if (trace->hazards[k].kind == SMK_HAZARD_DEADLOCK) return CUDA_ERROR_LAUNCH_TIMEOUT;
     }
-    if (trace && trace->incomplete) return CUDA_ERROR_LAUNCH_FAILED;
+    if (trace && trace->incomplete && !status->code) return CUDA_ERROR_LAUNCH_FAILED;
     if (!status->code) return CUDA_SUCCESS;
     if (status->code == SMK_UNSUPPORTED) return CUDA_ERROR_NOT_SUPPORTED;
     if (status->code == SMK_VALUE) return CUDA_ERROR_INVALID_VALUE;
     if (status->code == SMK_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (status->code == SMK_INTERRUPTED) return CUDA_ERROR_LAUNCH_TIMEOUT;
     if (strstr(status->message, "ssertion")) return CUDA_ERROR_ASSERT;
     if (strstr(status->message, "out of bounds: ")) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (strstr(status->message, "misaligned address: ")) return CUDA_ERROR_MISALIGNED_ADDRESS;
@@ -185,12 +195,12 @@ static void extent(json *j, const char *key, const uint32_t size[3]) {
 static void list_allocations(json *j, const smk_trace *trace) {
     json_open(j, "allocations", '{');
     for (size_t k = 0; trace && k < trace->n_hazards; k++) {
-        const allocation *a =
-            trace->hazards[k].buffer < 0 ? NULL : memory_at((size_t)trace->hazards[k].buffer);
-        char number[32];
+        int64_t number, offset;
+        const allocation *a = memory_of_hazard(&trace->hazards[k], &number, &offset);
+        char name[32];
         if (!a) continue;
-        snprintf(number, sizeof number, "%d", trace->hazards[k].buffer);
-        json_next(j, number);
+        snprintf(name, sizeof name, "%lld", (long long)number);
+        json_next(j, name);
         report_allocation(j, a);
     }
     json_close(j, '}');
@@ -211,8 +221,9 @@ static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
     json_next(&j, "callers");
     report_frames_json(&j, &callers);
     list_allocations(&j, examined ? trace : NULL);
+    json_true_false(&j, "interrupted", status->code == SMK_INTERRUPTED);
     json_next(&j, "trace");
-    if (examined && !status->code)
+    if (examined && (!status->code || trace->incomplete))
         report_trace(&j, trace);
     else
         json_text(&j, NULL, NULL);
@@ -233,25 +244,37 @@ static CUresult run(CUfunction f, const smk_launch *l) {
     smk_status status = {0};
     smk_text text = {0};
     const bool examined = wants_trace(f), checked = examined && report_check() == CHECK_HAZARDS;
+    size_t n_sample = 0;
+    uint64_t *sample =
+        examined ? report_sample((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], &n_sample) : NULL;
+    size_t n_textures;
+    smk_texture *textures = textures_list(&n_textures);
     smk_buffer *buffers = calloc(n + 1, sizeof *buffers);
     unsigned char **written = calloc(n + 1, sizeof *written);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (buffers && written) {
-        list_buffers(buffers, written, checked);
-        const smk_job job = {.module = f->module->loaded,
-                             .args_bytes = f->signature.args_bytes,
-                             .parameters = f->signature.offsets,
-                             .n_parameters = f->signature.n_parameters,
-                             .launches = l,
-                             .n_launches = 1,
-                             .buffers = buffers,
-                             .n_buffers = n,
-                             .written = written,
-                             .printed = &text,
-                             .trace = examined ? &trace : NULL,
-                             .hazards = checked ? SMK_FIND_HAZARDS : 0};
+        /* What blocks outside of the sample write is not known. */
+        list_buffers(buffers, written, checked && !sample);
+        smk_job job = {.module = f->module->loaded,
+                       .args_bytes = f->signature.args_bytes,
+                       .parameters = f->signature.offsets,
+                       .n_parameters = f->signature.n_parameters,
+                       .launches = l,
+                       .n_launches = 1,
+                       .buffers = buffers,
+                       .n_buffers = n,
+                       .textures = textures,
+                       .n_textures = n_textures,
+                       .written = written,
+                       .sample = sample,
+                       .n_sample = n_sample,
+                       .printed = &text,
+                       .trace = examined ? &trace : NULL,
+                       .hazards = checked ? SMK_FIND_HAZARDS : 0};
         const double start = driver_seconds();
+        watch_begin(&job, f->signature.entry);
         emu_run(&job, &status);
+        watch_end();
         keep_printed(&text);
         result = error_of(&status, examined ? &trace : NULL);
         record(f, l, &trace, &status, driver_seconds() - start, examined);
@@ -259,10 +282,13 @@ static CUresult run(CUfunction f, const smk_launch *l) {
     smk_trace_free(&trace);
     free(buffers);
     free(written);
+    free(sample);
+    free(textures);
     return result;
 }
 
-CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **extra) {
+CUresult launch_prepare(CUfunction f, const CUlaunchConfig *c, void **params, void **extra,
+                        work *out) {
     if (!c) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(f, HANDLE_FUNCTION) || !stream_is(c->hStream)) return CUDA_ERROR_INVALID_HANDLE;
     smk_launch l = {
@@ -274,19 +300,37 @@ CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **ext
     CUresult result = read_attributes(c, &l);
     if (!result) result = check_limits(f, c, l.cooperative);
     if (result) return result;
-    unsigned char *block = calloc(1, f->signature.args_bytes + 1);
+    const size_t bytes = f->signature.args_bytes;
+    unsigned char *block = calloc(1, bytes + 1);
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
     result = gather(&f->signature, params, extra, block);
-    if (!result) {
-        l.args = block;
-        module_ran(f->module);
-        result = run(f, &l);
-        if (result != CUDA_ERROR_NOT_SUPPORTED && result != CUDA_ERROR_INVALID_VALUE) {
-            /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
-            context_current()->error = result;
-            result = CUDA_SUCCESS;
-        }
+    if (result) {
+        free(block);
+        return result;
     }
-    free(block);
-    return result;
+    l.args = block;
+    *out = (work){.kind = WORK_KERNEL, .of.kernel = {f, l, bytes}};
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_kernel(const kernel_work *w) {
+    const CUfunction f = w->function;
+    /* A graph can outlive its functions. */
+    if (!handle_is(f, HANDLE_FUNCTION) || f->signature.args_bytes != w->args_bytes)
+        return CUDA_ERROR_INVALID_HANDLE;
+    smk_launch l = w->launch;
+    l.entry = f->signature.entry;
+    module_ran(f->module);
+    const CUresult result = run(f, &l);
+    if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) return result;
+    /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
+    CUcontext context = context_current();
+    if (context) context->error = result;
+    return CUDA_SUCCESS;
+}
+
+CUresult launch(CUfunction f, const CUlaunchConfig *c, void **params, void **extra) {
+    work w;
+    const CUresult result = launch_prepare(f, c, params, extra, &w);
+    return result ? result : work_submit(c->hStream, &w);
 }

@@ -3,8 +3,8 @@
  * Allocation k is buffer k of every launch, at emu_buffer_address(k): its address never changes,
  * and kernels find it from whatever structure they read it. Addresses of device memory are beyond
  * those of host processes (47 bits), so a host access is a fault, as with a GPU. Pinned and
- * managed memory is mapped at its own emulated address, so host and kernels use one pointer. There
- * is room for about a hundred such allocations at a time.
+ * managed memory is mapped at its own emulated address, so host and kernels use one pointer. About a
+ * hundred such allocations have a region each; all others share one (host_region.c).
  *
  * A number is used again only after many others have been, so that most uses of freed memory are
  * found.
@@ -53,7 +53,32 @@ size_t memory_in_use(void) {
 }
 
 CUdeviceptr memory_address(const allocation *a) {
-    return emu_buffer_address((size_t)(a - memory.items));
+    return a->address ? a->address : emu_buffer_address((size_t)(a - memory.items));
+}
+
+/* The live or freed allocation that an address belongs to; NULL: none. */
+static allocation *at_address(CUdeviceptr address, uint64_t *offset) {
+    size_t inside = 0;
+    if (host_region_has(address)) {
+        const int64_t number = host_region_number(address, &inside);
+        allocation *a = number < 0 ? NULL : memory_at((size_t)number);
+        *offset = inside;
+        return a && a->address == address - inside ? a : NULL;
+    }
+    const int64_t k = emu_buffer_of(address, offset);
+    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    return a && !a->address ? a : NULL;
+}
+
+const allocation *memory_of_hazard(const smk_hazard *h, int64_t *number, int64_t *offset) {
+    uint64_t inside = 0;
+    if (h->buffer < 0) return NULL;
+    const allocation *a =
+        at_address(emu_buffer_address((size_t)h->buffer) + (uint64_t)h->offset, &inside);
+    if (!a) a = memory_at((size_t)h->buffer);
+    *number = a && a->address ? a - memory.items : h->buffer;
+    *offset = a && a->address ? (int64_t)inside : h->offset;
+    return a;
 }
 
 bool memory_is_device(CUdeviceptr address) {
@@ -87,7 +112,7 @@ static bool device_number(size_t *out) {
     const size_t places = memory.n - memory.first_device;
     for (size_t k = 0; memory.freed > QUARANTINE && k < places; k++) {
         const size_t at = memory.first_device + (memory.oldest + k) % places;
-        if (memory.items[at].live) continue;
+        if (memory.items[at].live || memory.items[at].reserved) continue;
         memory.oldest = at + 1 - memory.first_device;
         memory.freed--;
         *out = at;
@@ -97,7 +122,7 @@ static bool device_number(size_t *out) {
     return grow(memory.n + 1);
 }
 
-/* Memory that is mapped at its own emulated address. NULL: there is no room. */
+/* Memory that is mapped at its own emulated address, in a region of its own. NULL: all are taken. */
 static void *map_at_number(size_t bytes, size_t *out) {
     for (size_t k = 0; !(emu_buffer_address(k + 1) >> HOST_BITS); k++) {
         const CUdeviceptr address = emu_buffer_address(k);
@@ -115,7 +140,27 @@ static void *map_at_number(size_t bytes, size_t *out) {
     return NULL;
 }
 
+/* One region is kept for allocations beyond the number of regions. */
+static void *map_at_address(size_t bytes, size_t *number, CUdeviceptr *address) {
+    static bool started;
+    size_t k;
+    if (!started) {
+        void *base = map_at_number(PAGE, &k);
+        if (base) host_region_start(base, PAGE);
+        started = true;
+    }
+    void *host = map_at_number(bytes, number);
+    if (host || !device_number(number)) return host;
+    host = host_region_take(bytes, *number);
+    *address = (uintptr_t)host;
+    return host;
+}
+
 /* ---- allocation ---- */
+
+static bool on_device(memory_kind kind) {
+    return kind == MEMORY_DEVICE || kind == MEMORY_MANAGED || kind == MEMORY_ARRAY;
+}
 
 static void begin(size_t k, memory_kind kind, void *host, size_t bytes, unsigned flags) {
     allocation *a = &memory.items[k];
@@ -128,7 +173,7 @@ static void begin(size_t k, memory_kind kind, void *host, size_t bytes, unsigned
                       .context = context_current(),
                       .allocated = report_frames()};
     snprintf(a->call, sizeof a->call, "%s", driver_call());
-    if (kind == MEMORY_DEVICE || kind == MEMORY_MANAGED) memory.bytes += bytes;
+    if (on_device(kind)) memory.bytes += bytes;
 }
 
 static void *map_anywhere(size_t bytes) {
@@ -137,26 +182,30 @@ static void *map_anywhere(size_t bytes) {
     return at == MAP_FAILED ? NULL : at;
 }
 
+static void set_unwritten(allocation *a) {
+    if (a->bytes <= MAX_FILLED && a->kind != MEMORY_RANGE)
+        memset(a->host, 0xff, a->bytes); /* a float reads as NaN */
+    a->written = map_anywhere((a->bytes + WORD_BYTES - 1) / WORD_BYTES);
+}
+
 CUresult memory_new(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out) {
+    CUdeviceptr address = 0;
     size_t k;
     if (!out || !bytes) return CUDA_ERROR_INVALID_VALUE;
-    const bool is_device = kind == MEMORY_DEVICE;
+    const bool is_device = kind != MEMORY_PINNED && kind != MEMORY_MANAGED;
     if (bytes >= emu_buffer_address(1) - emu_buffer_address(0)) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (kind != MEMORY_PINNED && bytes > device_memory() - memory.bytes)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (on_device(kind) && bytes > device_memory() - memory.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
     const size_t mapped = (bytes + PAGE - 1) / PAGE * PAGE;
-    void *host = is_device ? map_anywhere(mapped) : map_at_number(mapped, &k);
+    void *host = is_device ? map_anywhere(mapped) : map_at_address(mapped, &k, &address);
     if (!host || (is_device && !device_number(&k))) {
         if (host) munmap(host, mapped);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     begin(k, kind, host, bytes, flags);
     allocation *a = &memory.items[k];
-    a->mapped = mapped;
-    if (is_device) {
-        if (bytes <= MAX_FILLED) memset(host, 0xff, bytes); /* a float reads as NaN */
-        a->written = map_anywhere((bytes + WORD_BYTES - 1) / WORD_BYTES);
-    }
+    a->mapped = address ? 0 : mapped;
+    a->address = address;
+    if (is_device) set_unwritten(a);
     *out = memory_address(a);
     return CUDA_SUCCESS;
 }
@@ -173,17 +222,44 @@ CUresult memory_window(memory_kind kind, void *host, size_t bytes, unsigned flag
 static void end(allocation *a) {
     if (a->written) munmap(a->written, (a->bytes + WORD_BYTES - 1) / WORD_BYTES);
     if (a->mapped) munmap(a->host, a->mapped);
-    if (a->kind == MEMORY_DEVICE || a->kind == MEMORY_MANAGED) memory.bytes -= a->bytes;
-    if ((size_t)(a - memory.items) >= memory.first_device) memory.freed++;
+    if (a->address) host_region_give(a->address);
+    if (on_device(a->kind)) memory.bytes -= a->bytes;
+    if ((size_t)(a - memory.items) >= memory.first_device && !a->reserved) memory.freed++;
     a->live = false;
     a->host = a->written = NULL;
     a->freed = report_frames();
 }
 
+CUresult memory_reserve(size_t bytes, CUdeviceptr *out) {
+    size_t offset;
+    const CUresult result = memory_new(MEMORY_DEVICE, bytes, 0, out);
+    if (result) return result;
+    allocation *a = memory_find(*out, &offset);
+    a->reserved = true;
+    end(a);
+    return CUDA_SUCCESS;
+}
+
+CUresult memory_revive(CUdeviceptr address) {
+    uint64_t offset;
+    const int64_t k = emu_buffer_of(address, &offset);
+    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    if (!a || !a->reserved) return CUDA_ERROR_INVALID_VALUE;
+    if (a->live) end(a);
+    if (a->bytes > device_memory() - memory.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    const size_t mapped = a->mapped;
+    void *host = map_anywhere(mapped);
+    if (!host) return CUDA_ERROR_OUT_OF_MEMORY;
+    begin((size_t)k, MEMORY_DEVICE, host, a->bytes, 0);
+    a->reserved = true;
+    a->mapped = mapped;
+    set_unwritten(a);
+    return CUDA_SUCCESS;
+}
+
 allocation *memory_find(CUdeviceptr address, size_t *offset) {
     uint64_t at;
-    const int64_t k = emu_buffer_of(address, &at);
-    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    allocation *a = at_address(address, &at);
     *offset = (size_t)at;
     return a && a->live && at < a->bytes ? a : NULL;
 }
@@ -191,8 +267,7 @@ allocation *memory_find(CUdeviceptr address, size_t *offset) {
 CUresult memory_free(CUdeviceptr address, bool host) {
     uint64_t offset;
     if (!address) return CUDA_SUCCESS;
-    const int64_t k = emu_buffer_of(address, &offset);
-    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    allocation *a = at_address(address, &offset);
     if (a && !a->live && !offset) {
         report_misuse("double-free", a, "%s frees memory that is free already", driver_call());
         return CUDA_ERROR_INVALID_VALUE;
@@ -250,8 +325,7 @@ static CUdeviceptr of_variables(CUdeviceptr address) {
 
 unsigned char *memory_reach(CUdeviceptr address, size_t bytes, bool write, const char *role) {
     uint64_t offset;
-    const int64_t k = emu_buffer_of(of_variables(address), &offset);
-    allocation *a = k < 0 ? NULL : memory_at((size_t)k);
+    const allocation *a = at_address(of_variables(address), &offset);
     const char *verb = write ? "writes" : "reads";
     if (!a) {
         report_misuse("invalid-address", NULL,

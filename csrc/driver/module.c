@@ -54,6 +54,13 @@ static CUresult place_variables(CUmodule m, bool managed) {
     return result;
 }
 
+/* 80 of ".target sm_80". */
+static int target_of(const char *ptx) {
+    const char *target = strstr(ptx, ".target");
+    const char *number = target ? strstr(target, "sm_") : NULL;
+    return number ? atoi(number + 3) : 0;
+}
+
 CUresult module_new(const void *image, CUmodule *out) {
     char message[512], *ptx = NULL;
     size_t bytes;
@@ -69,6 +76,7 @@ CUresult module_new(const void *image, CUmodule *out) {
                : CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) result = place_variables(m, strstr(ptx, ".attribute(.managed)") != NULL);
     if (result && status.message[0]) report_image(status.message);
+    if (m) m->target = target_of(ptx);
     free(ptx);
     if (result) {
         if (m) module_drop(m);
@@ -80,18 +88,17 @@ CUresult module_new(const void *image, CUmodule *out) {
     return CUDA_SUCCESS;
 }
 
-CUresult module_read(const char *name, CUmodule *out) {
-    if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
+char *module_file(const char *name, size_t *bytes) {
     FILE *file = fopen(name, "rb");
-    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+    if (!file) return NULL;
     char *text = NULL;
     size_t n = 0, capacity = 0;
-    CUresult result = CUDA_SUCCESS;
-    for (size_t got = 1; got && !result;) {
+    for (size_t got = 1; got;) {
         if (capacity - n < 4096) {
             char *larger = realloc(text, capacity = 2 * capacity + 8192);
             if (!larger) {
-                result = CUDA_ERROR_OUT_OF_MEMORY;
+                free(text);
+                text = NULL;
                 break;
             }
             text = larger;
@@ -100,10 +107,17 @@ CUresult module_read(const char *name, CUmodule *out) {
         n += got;
     }
     fclose(file);
-    if (!result) {
-        text[n] = 0;
-        result = module_new(text, out);
-    }
+    if (text) text[n] = 0;
+    *bytes = n;
+    return text;
+}
+
+CUresult module_read(const char *name, CUmodule *out) {
+    size_t bytes;
+    if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
+    char *text = module_file(name, &bytes);
+    if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
+    const CUresult result = module_new(text, out);
     free(text);
     return result;
 }
@@ -203,7 +217,7 @@ CUresult function_attribute(CUfunction f, int attribute, int *out) {
     case REGISTERS:
         *out = f->signature.live_registers < 255 ? (int)f->signature.live_registers : 255;
         break;
-    case PTX_VERSION:
+    case PTX_VERSION: *out = f->module->target; break;
     case BINARY_VERSION: *out = sm; break;
     case MAX_DYNAMIC_SHARED:
         *out = f->max_dynamic_shared      ? (int)f->max_dynamic_shared

@@ -19,8 +19,22 @@ static CUresult missing(const char *name, bool *reported) {
         static bool reported;                                                                      \
         return missing(#name, &reported);                                                          \
     }
+#define OLD MISSING
 #include "missing.def"
+#undef OLD
 #undef MISSING
+
+/* ---- other names ---- */
+
+#ifdef __aarch64__
+#define JUMP(function) "b " #function
+#else
+#define JUMP(function) "jmp " #function "@PLT"
+#endif
+#define ALIAS(name, function)                                                                      \
+    __asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name ": " JUMP(function) "\n");
+#include "aliases.def"
+#undef ALIAS
 
 /* ---- the table ---- */
 
@@ -42,7 +56,9 @@ static const call calls[] = {
 #include "calls.def"
 #undef CALL
 #define MISSING(name) {#name, 0, (void *)name},
+#define OLD(name)
 #include "missing.def"
+#undef OLD
 #undef MISSING
 };
 

@@ -21,6 +21,7 @@ static struct {
     pid_t process;
     int check;
     uint64_t limit;
+    uint64_t sample, seed; /* sample 0: all blocks */
     bool has_pattern;
     regex_t pattern;
     unsigned misuses, leaks;
@@ -28,8 +29,15 @@ static struct {
 
 /* ---- frames ---- */
 
+static const frames *on_behalf;
+
+void report_on_behalf(const frames *callers) {
+    on_behalf = callers;
+}
+
 frames report_frames(void) {
     frames f = {0};
+    if (on_behalf) return *on_behalf;
     if (report.file >= 0) f.n = backtrace(f.at, MAX_FRAMES);
     return f;
 }
@@ -61,6 +69,8 @@ void report_start(void) {
     const char *name = getenv("SMEMKERN_RUN_FILE"), *pattern = getenv("SMEMKERN_RUN_KERNEL");
     report.check = named_number("SMEMKERN_RUN_CHECK", CHECK_HAZARDS);
     report.limit = (uint64_t)named_number("SMEMKERN_RUN_LAUNCHES", 0);
+    report.sample = (uint64_t)named_number("SMEMKERN_RUN_SAMPLE", 0);
+    report.seed = (uint64_t)named_number("SMEMKERN_RUN_SEED", 0);
     report.has_pattern =
         pattern && *pattern && !regcomp(&report.pattern, pattern, REG_EXTENDED | REG_NOSUB);
     report.process = getpid();
@@ -87,8 +97,66 @@ uint64_t report_launch_limit(void) {
     return report.limit ? report.limit : UINT64_MAX;
 }
 
+/* The C++ runtime's function, which most programs have. The result is from malloc, or NULL. */
+static char *demangle(const char *name) {
+    char *(*function)(const char *, char *, size_t *, int *);
+    void *found = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+    void *library = found ? NULL : dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    int status;
+    if (library) found = dlsym(library, "__cxa_demangle");
+    memcpy(&function, &found, sizeof function);
+    return found ? function(name, NULL, NULL, &status) : NULL;
+}
+
+static bool matches(const char *text) {
+    return !regexec(&report.pattern, text, 0, NULL, 0);
+}
+
+/* "void tile<float, 16>(float*)" as reports write it: "tile<float, 16>". */
+static char *without_types(char *name) {
+    char *begin = name, *end = name + strlen(name);
+    int depth = 0;
+    for (char *at = name; *at; at++) {
+        if (*at == '(' && !depth && strncmp(at, "(anonymous namespace)", 21)) {
+            end = at;
+            break;
+        }
+        depth += *at == '<' || *at == '(';
+        depth -= *at == '>' || *at == ')';
+        if (*at == ' ' && !depth) begin = at + 1;
+    }
+    *end = 0;
+    return begin;
+}
+
 bool report_examines(const char *kernel) {
-    return !report.has_pattern || !regexec(&report.pattern, kernel, 0, NULL, 0);
+    if (!report.has_pattern || matches(kernel)) return true;
+    char *name = demangle(kernel);
+    const bool found = name && (matches(name) || matches(without_types(name)));
+    free(name);
+    return found;
+}
+
+/* A generator of 64-bit numbers: SplitMix64. */
+uint64_t report_draw(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* One block of each of n equal parts of the grid. */
+uint64_t *report_sample(uint64_t blocks, size_t *n) {
+    if (!report.sample || report.sample >= blocks) return NULL;
+    uint64_t *drawn = malloc(report.sample * sizeof *drawn), state = report.seed;
+    if (!drawn) return NULL;
+    for (uint64_t k = 0; k < report.sample; k++) {
+        const uint64_t first = (uint64_t)((__uint128_t)blocks * k / report.sample);
+        const uint64_t last = (uint64_t)((__uint128_t)blocks * (k + 1) / report.sample);
+        drawn[k] = first + report_draw(&state) % (last - first);
+    }
+    *n = report.sample;
+    return drawn;
 }
 
 void report_write(json *j) {
@@ -107,8 +175,9 @@ void report_write(json *j) {
 /* ---- allocations ---- */
 
 void report_allocation(json *j, const allocation *a) {
-    static const char *const kinds[] = {"device memory", "pinned memory", "managed memory",
-                                        "registered memory", "module variables"};
+    static const char *const kinds[] = {"device memory",       "pinned memory",    "managed memory",
+                                        "registered memory",   "module variables", "an array",
+                                        "a range of addresses"};
     json_open(j, NULL, '{');
     json_text(j, "kind", kinds[a->kind]);
     json_unsigned(j, "address", memory_address(a));
@@ -176,6 +245,7 @@ void report_leak(const allocation *a) {
 __attribute__((destructor)) void report_end(void) {
     json j = {0};
     if (report.file < 0 || getpid() != report.process) return;
+    queue_end();
     for (size_t k = 0; k < memory_count(); k++) {
         const allocation *a = memory_at(k);
         if (a && a->live && a->kind != MEMORY_VARIABLES) report_leak(a);
@@ -250,6 +320,8 @@ static void party(json *j, const smk_party *p) {
 }
 
 static void one_hazard(json *j, const smk_hazard *h) {
+    int64_t number = h->buffer, offset = h->offset;
+    memory_of_hazard(h, &number, &offset);
     static const char *const kinds[] = {
 #define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
         SMK_HAZARD_MAP(X)
@@ -264,8 +336,8 @@ static void one_hazard(json *j, const smk_hazard *h) {
     json_text(j, NULL, spaces[h->space]);
     json_number(j, NULL, h->offset);
     json_number(j, NULL, h->width);
-    json_number(j, NULL, h->buffer); /* in place of an argument */
-    json_number(j, NULL, h->offset);
+    json_number(j, NULL, number); /* in place of an argument */
+    json_number(j, NULL, offset);
     json_text(j, NULL, h->variable);
     json_number(j, NULL, h->variable_at);
     json_unsigned(j, NULL, h->count);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "driver.h"
+#include "work.h"
 
 enum { N_BUCKETS = 1024, MAX_ATTRIBUTES = 256, MAX_DEPTH = 32 };
 
@@ -81,6 +81,7 @@ CUresult driver_enter(need what, const char *call) {
     CUresult result = CUDA_SUCCESS;
     state.call = call;
     if (what >= NEED_INIT && !state.initialised) result = CUDA_ERROR_NOT_INITIALIZED;
+    if (!result) queue_before(call);
     if (!result && what == NEED_CONTEXT) {
         const struct context *c = context_current();
         result = c ? c->error : CUDA_ERROR_INVALID_CONTEXT;
@@ -91,11 +92,18 @@ CUresult driver_enter(need what, const char *call) {
 
 CUresult driver_leave(CUresult result) {
     pthread_mutex_unlock(&state.lock);
+    watch_deliver();
     return result;
 }
 
 const char *driver_call(void) {
     return state.call;
+}
+
+const char *driver_set_call(const char *call) {
+    const char *before = state.call;
+    state.call = call;
+    return before;
 }
 
 EXPORT CUresult cuInit(unsigned flags) {
@@ -146,10 +154,12 @@ void handle_free(void *object, handle_kind kind) {
 
 void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object)) {
     for (size_t k = 0; k < N_BUCKETS; k++)
-        for (handle *h = state.buckets[k], *next; h; h = next) {
-            next = h->next;
-            if (h->kind == kind && h->context == context) each(h);
-        }
+        for (handle *h = state.buckets[k]; h;)
+            if (h->kind == kind && h->context == context) {
+                each(h);
+                h = state.buckets[k]; /* it may have freed the next one, too */
+            } else
+                h = h->next;
 }
 
 /* The handles 1 and 2 are the default streams. */
@@ -199,11 +209,15 @@ static void drop_module(void *object) {
 }
 
 static void drop_stream(void *object) {
-    handle_free(object, HANDLE_STREAM);
+    stream_free(object);
 }
 
 static void drop_event(void *object) {
-    handle_free(object, HANDLE_EVENT);
+    event_free(object);
+}
+
+static void drop_array(void *object) {
+    handle_free(object, HANDLE_ARRAY);
 }
 
 /* Frees all that a context has. */
@@ -218,6 +232,8 @@ static void clear(CUcontext c) {
     handles_of(c, HANDLE_MODULE, drop_module);
     handles_of(c, HANDLE_STREAM, drop_stream);
     handles_of(c, HANDLE_EVENT, drop_event);
+    handles_of(c, HANDLE_TEXTURE, texture_drop);
+    handles_of(c, HANDLE_ARRAY, drop_array);
     memory_release_all(c);
     c->error = CUDA_SUCCESS;
 }
@@ -293,6 +309,11 @@ static CUresult destroy(CUcontext c) {
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext c) {
     DRIVER_CALL(cuCtxDestroy, NEED_INIT, destroy(c));
+}
+
+/* The name of cuCtxDestroy before version 4. */
+EXPORT CUresult cuCtxDetach(CUcontext c) {
+    DRIVER_CALL(cuCtxDetach, NEED_INIT, destroy(c));
 }
 
 /* ---- primary contexts ---- */

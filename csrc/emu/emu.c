@@ -15,6 +15,7 @@
 
 #include "machine/block.h"
 #include "machine/heap.h"
+#include "machine/instruction_set.h"
 #include "cost/counts.h"
 #include "hazards/hazards.h"
 #include "../core/interrupt.h"
@@ -176,6 +177,11 @@ int64_t emu_buffer_of(uint64_t address, uint64_t *offset) {
     return id < REGION_BUFFERS ? -1 : (int64_t)(id - REGION_BUFFERS);
 }
 
+void emu_encode_tensor_map(const smk_tensor_map *map, uint64_t address,
+                           unsigned char out[SMK_TENSOR_MAP_BYTES]) {
+    isa_for_cpu()->encode_tensor_map(map, address, out);
+}
+
 /* ---- memory regions ---- */
 
 /* Atomics need aligned host memory. An unaligned buffer, or one without host memory, gets a
@@ -255,12 +261,16 @@ static smk_code decode_programs(const smk_job *job, emu_module *m, bool observed
     return SMK_OK;
 }
 
-static smk_code run_launches(const smk_job *job, const program *const *programs, region *regions,
+/* `plain`: the programs of blocks that are not in the job's sample; NULL: all blocks run
+ * `programs`. */
+static smk_code run_launches(const smk_job *job, const program *const *programs,
+                             const program *const *plain, region *regions,
                              const emu_observer *observer, smk_status *status) {
     const uint32_t n_regions = REGION_BUFFERS + (uint32_t)job->n_buffers;
     for (size_t k = 0; k < job->n_launches; k++) {
         const smk_code code =
-            launch_run(job, &job->launches[k], programs[k], regions, n_regions, observer, status);
+            launch_run(job, &job->launches[k], programs[k], plain ? plain[k] : NULL, regions,
+                       n_regions, observer, status);
         if (code) return code;
     }
     return SMK_OK;
@@ -306,15 +316,24 @@ static emu_observer join_observers(observers *o) {
     return observer_of_pair(&o->pairs[n]);
 }
 
+/* The trace of a run that was interrupted, as far as there is memory for it. */
+static void report_partial(const smk_job *job, const observers *o) {
+    smk_status status = {0};
+    if (!counts_report(o->counts, job->trace, &status) && o->hazards)
+        hazards_report(o->hazards, job->trace, &status);
+    job->trace->incomplete = true;
+}
+
 /* With hazard detection, a fault that ends the run is a finding and not an error: the trace is
  * then marked as incomplete. */
-static smk_code run_observed(const smk_job *job, const program *const *programs, region *regions,
-                             smk_status *status) {
+static smk_code run_observed(const smk_job *job, const program *const *programs,
+                             const program *const *plain, region *regions, smk_status *status) {
     observers o;
     smk_code code = make_observers(job, &o, status);
     if (code) goto out;
     const emu_observer observer = join_observers(&o);
-    code = run_launches(job, programs, regions, &observer, status);
+    code = run_launches(job, programs, job->sample ? plain : NULL, regions, &observer, status);
+    if (code == SMK_INTERRUPTED && job->keep_partial && o.counts) report_partial(job, &o);
     if (code == SMK_LAUNCH && o.hazards && hazards_stopped(o.hazards)) {
         *status = (smk_status){0};
         code = SMK_OK;
@@ -350,7 +369,7 @@ static smk_code run_recorded(const smk_job *job, emu_module *m, const program *c
     } else {
         memcpy(kept, m->globals, bytes);
         clear_outputs(job);
-        code = run_observed(job, programs, regions, status);
+        code = run_observed(job, programs, NULL, regions, status);
         memcpy(m->globals, kept, bytes);
     }
     if (kept_heap) heap_free(m->heap);
@@ -366,7 +385,7 @@ static smk_code run_timed(const smk_job *job, const program *const *programs, re
     for (int k = 0; k < job->repeat; k++) {
         struct timespec begin, end;
         clock_gettime(CLOCK_MONOTONIC, &begin);
-        const smk_code code = run_launches(&quiet, programs, regions, NULL, status);
+        const smk_code code = run_launches(&quiet, programs, NULL, regions, NULL, status);
         if (code) return code;
         clock_gettime(CLOCK_MONOTONIC, &end);
         job->milliseconds[k] = (float)((double)(end.tv_sec - begin.tv_sec) * 1e3 +
@@ -393,7 +412,7 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     }
     observed = plain + job->n_launches;
     const bool is_observed = job->trace || job->recording;
-    if (!is_observed || job->repeat > 0)
+    if (!is_observed || job->repeat > 0 || job->sample)
         code = decode_programs(job, m, false, plain, &poller, status);
     if (!code && is_observed) code = decode_programs(job, m, true, observed, &poller, status);
     if (code) goto out;
@@ -410,8 +429,8 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     code = map_buffers(job, regions, status);
     if (!code)
         code = job->recording ? run_recorded(job, m, observed, regions, status)
-               : is_observed  ? run_observed(job, observed, regions, status)
-                              : run_launches(job, plain, regions, NULL, status);
+               : is_observed  ? run_observed(job, observed, plain, regions, status)
+                              : run_launches(job, plain, NULL, regions, NULL, status);
     if (!code && job->repeat > 0 && !(job->trace && job->trace->incomplete))
         code = run_timed(job, plain, regions, status);
     unmap_buffers(job, regions);

@@ -57,6 +57,10 @@ bool emu_is_variable_address(uint64_t address, bool *constant, uint64_t *offset)
 uint64_t emu_buffer_address(size_t k);
 int64_t emu_buffer_of(uint64_t address, uint64_t *offset);
 
+/* A tensor map as kernels read it, of a tensor at an address of theirs. The map must be valid. */
+void emu_encode_tensor_map(const smk_tensor_map *map, uint64_t address,
+                           unsigned char out[SMK_TENSOR_MAP_BYTES]);
+
 /* One parameter of an entry. Both devices lay out Python arguments by it. */
 typedef struct emu_parameter {
     uint32_t offset, size; /* bytes, in the parameter block */

@@ -49,12 +49,39 @@ _COMMON = {
     24: 16384,
     25: 16384,
     26: 16384,
+    27: 32768,  # ... of layers, and their number
+    28: 32768,
+    29: 2048,
     30: 512,  # alignment of surfaces
     31: 1,  # concurrent kernels
     33: 1,  # PCI bus
     40: 3,  # copy engines
     41: 1,  # unified addresses
+    42: 32768,  # textures of layers in 1 dimension, and their number
+    43: 2048,
+    44: 1,  # tex2Dgather
     51: 32,  # alignment of a texture's pitch
+    52: 32768,  # cubemaps, those of layers, and their number
+    53: 32768,
+    54: 2046,
+    55: 32768,  # surfaces in 1, 2, 3 dimensions
+    56: 131072,
+    57: 65536,
+    58: 16384,
+    59: 16384,
+    60: 16384,
+    61: 32768,  # ... of layers, and cubemaps, as of textures
+    62: 2048,
+    63: 32768,
+    64: 32768,
+    65: 2048,
+    66: 32768,
+    67: 32768,
+    68: 2046,
+    69: 2**28,  # textures in linear memory: in 1 dimension; in 2, and their pitch
+    70: 131072,
+    71: 65000,
+    72: 2097120,
     78: 1,  # stream priorities
     79: 1,  # L1 caches global and local memory
     80: 1,
@@ -63,6 +90,7 @@ _COMMON = {
     90: 1,  # compute preemption
     95: 1,  # cooperative launches
     99: 1,  # cuMemHostRegister
+    102: 1,  # virtual memory
     115: 1,  # memory pools
 }
 

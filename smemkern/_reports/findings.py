@@ -46,6 +46,7 @@ RULES = {
     "invalid-address": "A call of the host uses an address that no call has allocated.",
     "copy-out-of-bounds": "A copy accesses memory outside of an allocation.",
     "unwritten-copy": "A copy to the host reads memory that was never written.",
+    "not-awaited": "The program ends before work on a stream has run.",
     "leak": "Memory is not freed when the program ends.",
     "module": "Device code cannot be loaded.",
     "unsupported-call": "A call that the emulator's driver does not have.",

@@ -7,14 +7,14 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._compiler.demangle import demangled
 from .._compiler.shared_arrays import Known, named_arrays
 from . import hazards
-from .hazards import place
+from .hazards import Hazard, place
 from .launch import Launch
 from .observe import Trace
 
@@ -38,6 +38,14 @@ class Misuse(NamedTuple):
     count: int  # type: ignore[assignment]   # of the same message at the same line
 
 
+class Known(NamedTuple):
+    """What a rule of suppressions can match of a finding."""
+
+    kind: str
+    kernels: tuple[str, ...]  # its names: mangled, and as C++ writes it; empty: the host's
+    lines: tuple[str, ...]  # "sum.cu:10": of its places
+
+
 class KernelRuns(NamedTuple):
     """All launches of one kernel."""
 
@@ -47,6 +55,7 @@ class KernelRuns(NamedTuple):
     seconds: float
     callers: tuple[Caller, ...]  # where it is launched
     errors: tuple[str, ...]  # launches that failed
+    interrupted: tuple[str, ...]  # launches that Ctrl-C ended: where they were
     trace: Trace | None  # the sums of the launches that were examined
 
     @property
@@ -64,9 +73,36 @@ class ProgramRun(NamedTuple):
     leaks: tuple[Misuse, ...]
     unsupported: tuple[tuple[str, Caller], ...]
 
+    def known(self) -> list[Known]:
+        """All findings, as rules of suppressions see them."""
+        return [
+            *(known(row, one) for one in self.kernels if one.trace for row in one.trace.hazards),
+            *(_known_misuse(one) for one in (*self.misuses, *self.leaks)),
+            *(_known_call(caller) for _, caller in self.unsupported),
+        ]
 
-def read(file: Path) -> ProgramRun:
-    """Reads the records of a run. A last line that is cut off is left out."""
+
+def known(hazard: Hazard, kernel: KernelRuns | str) -> Known:
+    """A kernel's hazard."""
+    name = kernel if isinstance(kernel, str) else kernel.name
+    places = ((hazard.file, hazard.line), (hazard.other_file, hazard.other_line))
+    lines = dict.fromkeys(place(file, line) for file, line in places if line)
+    return Known(hazard.kind, tuple(dict.fromkeys((name, demangled(name).written))), tuple(lines))
+
+
+def _known_misuse(misuse: Misuse) -> Known:
+    return Known(misuse.kind, (), (misuse.caller.text,) if misuse.caller.file else ())
+
+
+def _known_call(caller: Caller) -> Known:
+    return Known("unsupported-call", (), (caller.text,) if caller.file else ())
+
+
+def read(file: Path, is_suppressed: Callable[[Known], bool] = lambda _: False) -> ProgramRun:
+    """Reads the records of a run, without findings that are suppressed.
+
+    A last line that is cut off is left out.
+    """
     records = []
     for line in file.read_text(encoding="ascii", errors="replace").splitlines():
         try:
@@ -80,17 +116,19 @@ def read(file: Path) -> ProgramRun:
             launches.setdefault(record["kernel"], []).append(record)
     wrong = [record for record in records if record["record"] == "misuse"]
     kinds = {record["record"] for record in records}
+    misuses = [one for one in _misuses(wrong, lines) if not is_suppressed(_known_misuse(one))]
+    unsupported = [
+        (record["call"], lines.caller(record["callers"]))
+        for record in records
+        if record["record"] == "unsupported"
+    ]
     return ProgramRun(
         started="start" in kinds,
         ended="end" in kinds,
-        kernels=tuple(_kernel(name, of, lines) for name, of in launches.items()),
-        misuses=_misuses([one for one in wrong if one["kind"] != "leak"], lines),
-        leaks=_misuses([one for one in wrong if one["kind"] == "leak"], lines),
-        unsupported=tuple(
-            (record["call"], lines.caller(record["callers"]))
-            for record in records
-            if record["record"] == "unsupported"
-        ),
+        kernels=tuple(_kernel(name, of, lines, is_suppressed) for name, of in launches.items()),
+        misuses=tuple(one for one in misuses if one.kind != "leak"),
+        leaks=tuple(one for one in misuses if one.kind == "leak"),
+        unsupported=tuple(one for one in unsupported if not is_suppressed(_known_call(one[1]))),
     )
 
 
@@ -124,7 +162,8 @@ def _load_address(path: str) -> int | None:
 
 
 _HEADER = re.compile(r"\.(h|hh|hpp|cuh|inl)$|\.stub\.c$")
-_SYSTEM = re.compile(r"/(lib(c|dl|m|pthread|stdc\+\+)|ld)[.-][^/]*$")  # objects
+# Objects of the system, and Python's.
+_SYSTEM = re.compile(r"/(lib(c|dl|m|pthread|stdc\+\+|python[\d.]*)|ld)[.-][^/]*$|/python[\d.]*$")
 
 
 class _Lines:
@@ -216,21 +255,35 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(one) for one in value) if isinstance(value, list) else value
 
 
-def _kernel(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> KernelRuns:
+def _kernel(
+    name: str,
+    records: Sequence[Mapping[str, Any]],
+    lines: _Lines,
+    is_suppressed: Callable[[Known], bool],
+) -> KernelRuns:
     traced = [record for record in records if record["trace"] is not None]
     callers = dict.fromkeys(lines.caller(record["callers"], name) for record in records)
+    failed = dict.fromkeys(
+        (record["error"], record["interrupted"]) for record in records if record["error"]
+    )
     return KernelRuns(
         name,
         len(records),
         len(traced),
         sum(record["seconds"] for record in records),
         tuple(callers),
-        tuple(dict.fromkeys(record["error"] for record in records if record["error"])),
-        _trace(name, traced, lines) if traced else None,
+        tuple(error for error, interrupted in failed if not interrupted),
+        tuple(error for error, interrupted in failed if interrupted),
+        _trace(name, traced, lines, is_suppressed) if traced else None,
     )
 
 
-def _trace(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> Trace:
+def _trace(
+    name: str,
+    records: Sequence[Mapping[str, Any]],
+    lines: _Lines,
+    is_suppressed: Callable[[Known], bool],
+) -> Trace:
     raws = [_tuples(record["trace"]) for record in records]
     sites = _merged_sites([raw[0] for raw in raws])
     names: list[str] = []
@@ -254,7 +307,13 @@ def _trace(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> Tr
             opcodes[opcode] = tuple(a + b for a, b in zip(before, counts, strict=True))
     totals = {key: sum(raw[2][key] for raw in raws) for key in raws[0][2]}
     totals["shared_bytes"] = max(raw[2]["shared_bytes"] for raw in raws)
-    hazard_rows = [tuple(one) for one in found.values()]
+    args = [None] * len(names)
+    hazard_rows = [
+        raw
+        for raw in map(tuple, found.values())
+        for row in (one for some in hazards.rows([raw], names, args) for one in some)
+        if not is_suppressed(known(row, name))
+    ]
     raw = (
         sites,
         opcodes,
@@ -274,11 +333,10 @@ def _trace(name: str, records: Sequence[Mapping[str, Any]], lines: _Lines) -> Tr
         _tuples(records[0]["block"]),
         _sources(sites, hazard_rows),
     )
-
     def known(variables: Iterable[str]) -> Known:
         return named_arrays(variables, launch.sources.values())
 
-    return Trace(None, raw, hazards.rows(hazard_rows, names, [None] * len(names), known), launch)
+    return Trace(None, raw, hazards.rows(hazard_rows, names, args, known), launch)
 
 
 def _name_of(memory: Mapping[str, Any], lines: _Lines) -> str:
@@ -346,4 +404,14 @@ def path_of(run: ProgramRun, name: str | None) -> Path | None:
     return Path(name) if Path(name).is_file() else None
 
 
-__all__ = ["Caller", "KernelRuns", "Misuse", "ProgramRun", "path_of", "place", "read"]
+__all__ = [
+    "Caller",
+    "KernelRuns",
+    "Known",
+    "Misuse",
+    "ProgramRun",
+    "known",
+    "path_of",
+    "place",
+    "read",
+]

@@ -1,9 +1,10 @@
 /* A program of driver API calls, compiled by cc: what it needs of cuda.h, it declares itself. It
- * runs the PTX of its first argument: kernels `add`, `race` and `beyond`. */
+ * runs the PTX of its first argument: the kernels of kernels.ptx. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
@@ -20,7 +21,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr address);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
-CUresult cuGraphCreate(handle *graph, unsigned flags);
+CUresult cuMipmappedArrayDestroy(handle array);
 CUresult cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, handle stream, void **params, void **extra);
 
@@ -38,11 +39,12 @@ static CUresult start(const char *kernel, unsigned threads, CUdeviceptr address,
     handle f;
     void *params[] = {&address, &n};
     check(cuModuleGetFunction(&f, module, kernel), "cuModuleGetFunction");
-    return cuLaunchKernel(f, 1, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
+    const unsigned blocks = strcmp(kernel, "blocks") ? 1 : N;
+    return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
 }
 
 int main(int n, char **words) {
-    handle context, graph;
+    handle context;
     int device, values[N];
     CUdeviceptr address;
     check(cuInit(0), "cuInit");
@@ -65,12 +67,17 @@ int main(int n, char **words) {
             printf("free %d\n", cuMemFree_v2(address));
         else if (!strcmp(word, "copy-out"))
             printf("copy %d\n", cuMemcpyDtoH_v2(values, address + 4, sizeof values));
-        else if (!strcmp(word, "graph"))
-            printf("graph %d\n", cuGraphCreate(&graph, 0));
+        else if (!strcmp(word, "mipmap"))
+            printf("mipmap %d\n", cuMipmappedArrayDestroy(NULL));
         else if (!strcmp(word, "sync"))
             printf("sync %d\n", cuCtxSynchronize());
         else if (!strcmp(word, "crash"))
             abort();
+        else if (!strcmp(word, "ready")) {
+            puts("ready");
+            fflush(stdout);
+        } else if (!strcmp(word, "sleep"))
+            pause();
         else
             printf("%s %d\n", word, start(word, 128, address, N));
     }

@@ -21,7 +21,8 @@ IMAGE = ctypes.create_string_buffer(Path(ptx).read_bytes())
 PARAMS = (ctypes.c_void_p * 8)(*[ctypes.addressof(OUT)] * 8)
 
 # h: handle; a: device address; p: valid memory; s: size; i: small number; n: name; m: image;
-# k: kernel parameters. > before a letter: the call writes a handle or an address.
+# k: kernel parameters; d: a drawn structure; l: a list of
+# handles; > before a letter: the call writes a handle or an address.
 CALLS = """cuCtxSynchronize|cuCtxGetDevice p|cuCtxSetCurrent h|cuCtxPushCurrent_v2 h
 cuCtxPopCurrent_v2 p
 cuCtxGetLimit p i|cuCtxSetLimit i s|cuCtxGetApiVersion h p|cuCtxGetFlags p|cuCtxDestroy_v2 h
@@ -42,9 +43,41 @@ cuEventRecord h h|cuEventQuery h|cuEventSynchronize h|cuEventElapsedTime p h h|c
 cuLaunchKernel h i i i i i i i h k z|cuLaunchCooperativeKernel h i i i i i i i h k
 cuOccupancyMaxActiveBlocksPerMultiprocessor p h i s|cuGraphCreate p i|cuMemPoolTrimTo h s
 cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUnregister p"""
+# Arrays, textures, graphs, captures, ranges of addresses.
+MORE = """cuArrayCreate_v2 >h d|cuArray3DCreate_v2 >h d|cuArray3DCreate_v2 >h A|cuArrayDestroy h
+cuArray3DGetDescriptor_v2 p h|cuArrayGetDescriptor_v2 p h|cuArrayGetMemoryRequirements p h i
+cuMemcpyDtoA_v2 h s a s|cuMemcpyAtoD_v2 a h s s|cuMemcpyHtoA_v2 h s p c|cuMemcpyAtoH_v2 p h s c
+cuMemcpyAtoA_v2 h s h s s|cuMemcpy3D_v2 C|cuMemcpy3DAsync_v2 C h|cuMemcpy3DPeer C
+cuTexObjectCreate >h R T z|cuTexObjectCreate >h d d z|cuTexObjectDestroy h|cuSurfObjectCreate >h R
+cuSurfObjectDestroy h|cuTexObjectGetResourceDesc p h|cuTexObjectGetTextureDesc p h
+cuDeviceGetTexture1DLinearMaxWidth p i i i|cuTensorMapEncodeTiled p i i a d d d d i i i i
+cuGraphCreate >h 0|cuGraphDestroy h|cuGraphClone >h h|cuGraphNodeFindInClone >h h h
+cuGraphAddKernelNode_v2 >h h l i K|cuGraphKernelNodeGetParams_v2 h p|cuGraphAddEmptyNode >h h l i
+cuGraphAddEmptyNode >h h l 0|cuGraphAddEmptyNode >h h l 0|cuGraphKernelNodeSetParams_v2 h K
+cuGraphAddMemcpyNode >h h l 0 C h|cuGraphAddMemsetNode >h h l 0 S h|cuGraphMemsetNodeSetParams h S
+cuGraphAddMemcpyNode >h h l i d h|cuGraphAddChildGraphNode >h h l 0 h|cuGraphAddNode_v2 >h h l z i d
+cuGraphAddEventRecordNode >h h l 0 h|cuGraphAddEventWaitNode >h h l 0 h|cuGraphNodeGetType h p
+cuGraphAddMemAllocNode >h h l 0 d|cuGraphAddMemFreeNode >h h l 0 a|cuGraphDestroyNode h
+cuGraphGetNodes h p n8|cuGraphGetRootNodes h p n8|cuGraphGetEdges h p p n8|cuGraphUpload h h
+cuGraphNodeGetDependencies h p n8|cuGraphNodeGetDependentNodes h p n8
+cuGraphAddDependencies h l l i|cuGraphAddDependencies h l l 1|cuGraphRemoveDependencies h l l 1
+cuGraphInstantiateWithFlags >h h 0|cuGraphInstantiateWithFlags >h h i|cuGraphLaunch h h
+cuGraphExecDestroy h|cuGraphExecUpdate_v2 h h p|cuGraphNodeSetEnabled h h i
+cuGraphExecKernelNodeSetParams_v2 h h K|cuGraphExecMemsetNodeSetParams h h S h
+cuGraphExecGetFlags h p|cuGraphChildGraphNodeGetGraph h >h|cuGraphKernelNodeGetAttribute h i p
+cuStreamEndCapture h >h|cuEventQuery h
+cuGraphKernelNodeSetAttribute h i d|cuGraphKernelNodeCopyAttributes h h|cuUserObjectRelease h i
+cuStreamBeginCapture_v2 h i|cuStreamBeginCapture_v2 h 0|cuStreamBeginCaptureToGraph h h l z i i
+cuStreamIsCapturing h p|cuStreamGetCaptureInfo_v2 h p p >h p p|cuGraphReleaseUserObject h h i
+cuStreamUpdateCaptureDependencies h l i i|cuThreadExchangeStreamCaptureMode d
+cuMemAddressReserve >a s s a i|cuMemAddressReserve >a G 0 0 0|cuMemAddressFree a G|cuMemRelease h
+cuMemCreate >h G P 0|cuMemMap a G 0 h 0|cuMemMap a s s h i|cuMemUnmap a G|cuMemUnmap a s
+cuMemSetAccess a s d i|cuMemGetAccess p d a|cuMemGetAllocationGranularity p P i
+cuCtxEnablePeerAccess h i|cuDeviceGetGraphMemAttribute i i p|cuMemPoolGetAccess p h d"""
+CALLS = f"{CALLS}\n{MORE}"
 CALLS = [call.split() for line in CALLS.splitlines() for call in line.split("|")]
 
-handles, addresses = [], []
+handles, addresses, KEPT = [], [], []
 
 
 def number():
@@ -58,9 +91,43 @@ def size():
     return rng.choice(small + small + [2**31, 2**40, 2**63, 2**64 - 1, rng.getrandbits(64)])
 
 
+# What the handles of a call are, in order, and which calls make such handles.
+ROLES = {
+    r"cuGraphExec(Kern|Mem|Node)|cuGraphNode(Set|Get)En": ["Instantiate", "cuGraphAdd"],
+    "cuGraphExecUpdate": ["Instantiate", "cuGraphCreate|EndCapture"],
+    "cuGraph(ExecD|ExecG|Launch|Upload)": ["Instantiate", "cuStreamCreate"],
+    "cuGraphAddKernel": ["cuGraphCreate", "cuModuleGetFunction"],
+    "cuGraphAddChild": ["cuGraphCreate", "cuGraphCreate"],
+    "cuGraphAddEvent": ["cuGraphCreate", "cuEventCreate"],
+    "cuGraphNodeFind": ["cuGraphAdd", "cuGraphClone"],
+    "cuGraph(Kernel|Memset|Child|Node|DestroyNode)": ["cuGraphAdd", "cuGraphAdd"],
+    "cuGraph": ["cuGraphCreate"],
+    "cuEvent": ["cuEventCreate"],
+    "cuStreamWait": ["cuStreamCreate", "cuEventCreate"],
+    "cuStreamBeginCaptureTo": ["cuStreamCreate", "cuGraphCreate"],
+    "cuStream": ["cuStreamCreate"],
+    "cuArray|cuMemcpy.to": ["cuArray", "cuArray"],
+    "cuTex": ["cuTexObjectCreate"],
+    "cuSurf": ["cuSurfObjectCreate"],
+    "cuMem(Map|Release)": ["cuMemCreate"],
+    "cuLaunch|cuFunc|cuOcc": ["cuModuleGetFunction", "cuStreamCreate"],
+    "cuModule|cuLibrary": ["cuModuleLoadData"],
+}
+
+
+def handle_of(makers):
+    """Mostly one that a call of this name has made."""
+    right = [one for one, maker in handles if re.search(makers, maker)]
+    return rng.choice(right) if right and rng.random() < 0.8 else handle()
+
+
+def roles_of(name):
+    return next((roles for call, roles in ROLES.items() if re.match(call, name)), [])
+
+
 def handle():
     wild = [0, 1, 2, 3, 8, ctypes.addressof(OUT), 0xDEAD0000, 2**64 - 16, rng.getrandbits(48)]
-    return rng.choice(handles + handles + wild) if handles else rng.choice(wild)
+    return rng.choice([one for one, _ in handles] * 2 + wild)
 
 
 def address():
@@ -69,13 +136,89 @@ def address():
     return rng.choice(near + near + wild)
 
 
+def copy_parameters():
+    """CUDA_MEMCPY3D: a host side is OUT, so its sizes are small."""
+    sides = []
+    for _ in range(2):
+        kind = rng.choice([1, 2, 3, 3])
+        small = [rng.randrange(8) for _ in range(3)]
+        sides.append(
+            [*(small if kind == 1 else [size() for _ in small]), 0, kind]
+            + [ctypes.addressof(OUT), address(), handle(), 0]
+            + ([64, 8] if kind == 1 else [size(), number()])
+        )
+    return words(*sides[0], *sides[1], rng.randrange(50), rng.randrange(9), rng.randrange(9))
+
+
 def copied_size():
     """Of a copy from or to OUT: pinned memory may have more bytes than OUT."""
     bytes_ = size()
     return bytes_ if bytes_ <= len(OUT) or bytes_ > LARGEST else len(OUT)
 
 
+def words(*each):
+    """A structure of 64-bit words, and more of them than any call reads."""
+    made = (ctypes.c_uint64 * 64)(*(one % 2**64 for one in each))
+    KEPT.append(made)
+    return ctypes.cast(made, ctypes.c_void_p)
+
+
+def halves(low, high):
+    return low % 2**32 | (high % 2**32) << 32
+
+
+FORMATS = [1, 2, 3, 8, 9, 10, 16, 32, 32, 32, 0, 5, 0xB0]
+STRUCTURES = {
+    "A": lambda: words(  # CUDA_ARRAY3D_DESCRIPTOR
+        number(), number(), number(), halves(rng.choice(FORMATS), number()), rng.choice(range(9))
+    ),
+    "C": copy_parameters,
+    "K": lambda: words(  # CUDA_KERNEL_NODE_PARAMS
+        handle_of("GetFunction"),
+        *[halves(rng.choice([1, 32]), 1)] * 3,
+        halves(1, 0),
+        ctypes.addressof(PARAMS),
+        0,
+        handle(),
+        0,
+    ),
+    "S": lambda: words(  # CUDA_MEMSET_NODE_PARAMS
+        address(), size(), halves(7, rng.choice([1, 2, 4, 3])), size(), number()
+    ),
+    "R": lambda: words(  # CUDA_RESOURCE_DESC
+        rng.randrange(5),
+        rng.choice([handle_of("cuArray"), address()]),
+        halves(rng.choice(FORMATS), 1),
+        size(),
+        number(),
+        size(),
+    ),
+    "T": lambda: words(*[halves(rng.randrange(5), rng.randrange(4)) for _ in range(6)]),
+    "P": lambda: words(1, halves(1, 0)),  # CUmemAllocationProp
+    "G": lambda: ctypes.c_uint64(rng.choice([2 << 20, 4 << 20])),
+    "d": lambda: words(*[rng.choice([number(), size(), address(), handle()]) for _ in range(30)]),
+    "l": lambda: words(*[handle_of("cuGraphAdd") for _ in range(40)]),
+    "c": lambda: ctypes.c_uint64(copied_size()),
+    "0": lambda: ctypes.c_uint64(0),
+    "1": lambda: ctypes.c_uint64(1),
+    "n8": lambda: words(8),
+}
+
+
+def arguments(name, letters, made):
+    roles = iter(roles_of(name))
+    for one in letters:
+        if one[0] == ">":
+            yield ctypes.byref(made)
+        elif one == "h" and (makers := next(roles, None)):
+            yield ctypes.c_uint64(handle_of(makers) % 2**64)
+        else:
+            yield argument(one, name)
+
+
 def argument(letter, name):
+    if letter in STRUCTURES:
+        return STRUCTURES[letter]()
     if letter == "p":
         return ctypes.cast(OUT, ctypes.c_void_p)
     if letter in "nmk":
@@ -92,19 +235,23 @@ seen = {}
 OUT.raw = bytes(len(OUT))
 wrong = [] if driver.cuInit(0) == 0 else ["cuInit"]
 context = ctypes.c_void_p()
-for step in range(3000):
-    if step % 50 == 0:  # most calls need a context
+for step in range(6000):
+    if step % 50 == 0:  # most calls need a context, and no capture that forbids them
+        for one, maker in handles:
+            if maker.startswith("cuStreamCreate"):
+                driver.cuStreamEndCapture(ctypes.c_uint64(one), ctypes.byref(ctypes.c_uint64(0)))
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
         driver.cuCtxSetCurrent(context)
     name, *letters = rng.choice(CALLS)
     made = ctypes.c_uint64(0)
-    given = [ctypes.byref(made) if one[0] == ">" else argument(one, name) for one in letters]
+    given = list(arguments(name, letters, made))
     OUT.raw = bytes(len(OUT))
+    del KEPT[:-100]
     result = getattr(driver, name)(*given)
     seen.setdefault(name, set()).add(result)
     for one in letters:
         if one[0] == ">" and result == 0:
             kept = handles if one == ">h" else addresses
-            kept.append(made.value)
-            del kept[:-30]
+            kept.append((made.value, name) if one == ">h" else made.value)
+            del kept[:-100]
 print(json.dumps({"wrong": wrong, "seen": {name: sorted(all_) for name, all_ in seen.items()}}))

@@ -1,8 +1,12 @@
 """`smemkern run` on programs that nvcc compiles: their own checks pass, and the report is right."""
 
 import json
+import os
 import random
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -64,6 +68,26 @@ def test_many_calls(compiled, run_program):
     assert found["gpu"] == "NVIDIA A100" and status == 0
 
 
+def test_textures_graphs_and_other_calls(compiled, run_program):
+    """The program compares all values with its own."""
+    seed = random.randrange(2**31)
+    options = ("-gencode", "arch=compute_90,code=compute_90", "-lcuda")
+    status, out, _ = run_program(compiled("calls", *options), seed)
+    assert status == 0 and "PASS\n" in out, (seed, out[:2000])
+    assert "0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out, (seed, out[-2000:])
+
+
+def test_many_managed_and_pinned_allocations(compiled, run_program):
+    """More than there are regions: found by kernels, freed, used again, and named in findings."""
+    n = random.choice([random.randrange(1, 100), random.randrange(100, 3000)])
+    status, found = document(run_program, compiled("lists", "-arch=sm_80"), n)
+    assert status == 0, n
+    hazards = [row for kernel in found["kernels"] for row in kernel["hazards"]]
+    assert [(row["kind"], row["count"]) for row in hazards] == [("WAW", 32)], n
+    assert "managed memory of 16 bytes" in hazards[0]["message"], n
+    assert [one["kind"] for one in found["misuses"]] == ["double-free"] and not found["leaks"], n
+
+
 def test_errors_are_those_of_the_runtime(compiled, run_program):
     """Wrong launches, and faults, which stay until the device is reset."""
     status, out, _ = run_program(compiled("errors", "-arch=sm_80"))
@@ -84,10 +108,28 @@ def test_a_race_has_its_lines(compiled, run_program):
     assert "cudaMalloc(&y" in text[leak["line"] - 1]
 
 
-def test_the_page_shows_what_is_printed(compiled, run_program):
-    status, out, err = run_program(compiled("sum"))
-    shown = re.search(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1]
-    assert (status, err) == (0, "") and out.split() == shown.split()
+def test_the_commands_of_the_page(tmp_path):
+    """The page's source, its commands but the installation, and what they print."""
+    if not shutil.which("nvcc"):
+        pytest.skip("needs nvcc")
+    page = PAGE.read_text(encoding="utf-8")
+    install, *commands = re.search(r"```sh\n(.*?)```", page, re.S)[1].splitlines()
+    assert install == "pip install ." and len(commands) == 2
+    (tmp_path / "sum.cu").write_text(run_programs.page_source())
+    command = tmp_path / "bin" / "smemkern"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m smemkern "$@"\n')
+    command.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    shown = re.search(r"```text\n(.*?)```", page, re.S)[1]
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.split() == shown.split()
 
 
 def test_machine_code_only(compiled, run_program):

@@ -172,7 +172,7 @@ static const insn *exec_commit(warp *w, const insn *i) {
 
 static void report_done(const warp *w, const insn *i, const pending_copy *copy, uint32_t lanes) {
     lanes_u64 offset = {0};
-    if (!w->block->launch->observer) return;
+    if (!w->block->observer) return;
     for (uint32_t left = lanes; left; left &= left - 1) {
         const int lane = first_lane(left);
         offset[lane] = (uint64_t)(copy->to[lane] - w->block->shared);

@@ -140,7 +140,7 @@ static bool load_a(warp *w, const insn *i, const wgmma_form *f, matrix_tile *t) 
         unpack_a(w, &f->form, f->a.slots, t);
     } else {
         uint32_t bits[MAX_A];
-        chunk_reader r = {.w = w, .i = i, .reports = w->block->launch->observer != NULL};
+        chunk_reader r = {.w = w, .i = i, .reports = w->block->observer != NULL};
         if (!read_operand(&r, &f->a, f->form.a, w->index % GROUP_WARPS * WARP_ROWS, WARP_ROWS,
                           f->form.k, f->form.k, 1, bits))
             return false;
@@ -157,7 +157,7 @@ static bool load_b(warp *w, const insn *i, const wgmma_form *f, uint32_t slab, m
     const uint32_t n = f->form.n, k = rows_of_b(&f->form);
     uint32_t bits[MAX_B];
     chunk_reader r = {
-        .w = w, .i = i, .reports = w->block->launch->observer && w->index % GROUP_WARPS == 0};
+        .w = w, .i = i, .reports = w->block->observer && w->index % GROUP_WARPS == 0};
     if (!read_operand(&r, &f->b, f->form.b, slab * n, n, k, 1, n, bits)) return false;
     convert_operand(f->form.b, bits, n * k, t->b.significand, t->b_exponent, t->b.integer);
     return true;

@@ -50,7 +50,7 @@ static bool move_elements(warp *w, const insn *i, uint64_t stride, uint32_t r, u
         unsigned char *in_register = w->frame + f->slots[r] + lane * (f64 ? 8 : 4) + at_byte;
         memcpy(load ? in_register : host, load ? host : in_register, bytes);
     }
-    if (w->block->launch->observer && f->tile.kind == WMMA_PER_REGISTER && r < f->layout.n_distinct)
+    if (w->block->observer && f->tile.kind == WMMA_PER_REGISTER && r < f->layout.n_distinct)
         observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, bytes, address,
                        FULL);
     return true;
@@ -66,7 +66,7 @@ static const insn *exec_wmma_access(warp *w, const insn *i) {
     for (uint32_t r = 0; r < f->layout.n_registers; r++)
         for (uint32_t which = 0; which < n_moves; which++)
             if (!move_elements(w, i, stride, r, which, bytes)) return NULL;
-    if (w->block->launch->observer && f->tile.kind != WMMA_PER_REGISTER)
+    if (w->block->observer && f->tile.kind != WMMA_PER_REGISTER)
         wmma_report(w, i, &f->tile, base, stride * f->memory_bits / 8);
     return i + 1;
 }

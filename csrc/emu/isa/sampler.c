@@ -87,12 +87,14 @@ static uint64_t plane_of(const smk_texture *t, uint32_t layer, uint32_t face) {
 /* index: per axis, or OUTSIDE. */
 static texel texel_at(const bound_texture *t, uint64_t plane, const int64_t *index) {
     const smk_texture *f = t->form;
-    uint64_t at = plane;
-    for (uint32_t d = f->rank; d-- > 0;) {
+    uint64_t row = plane;
+    if (index[0] == OUTSIDE) return texel_border(f);
+    for (uint32_t d = f->rank; d-- > 1;) {
         if (index[d] == OUTSIDE) return texel_border(f);
-        at = at * f->size[d] + (uint64_t)index[d];
+        row = row * f->size[d] + (uint64_t)index[d];
     }
-    return texel_load(f, t->texels + at * smk_texel_bytes(f));
+    return texel_load(f, t->texels + row * smk_texture_row_bytes(f) +
+                             (uint64_t)index[0] * smk_texel_bytes(f));
 }
 
 /* ---- the linear filter ---- */

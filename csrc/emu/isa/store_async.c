@@ -27,7 +27,7 @@ static bool issue(warp *w, const insn *i, int lane, uint64_t *written) {
         memcpy(copy->data + k * f->width, w->frame + f->value[k] + (size_t)lane * f->width,
                f->width);
     *written = spec.shared;
-    if (w->block->launch->observer) {
+    if (w->block->observer) {
         lanes_u64 address = {[0] = spec.owner->window + spec.shared};
         observe_bulk(w, i, lane, PTX_SHARED, EMU_BULK_WRITE, spec.bytes, address, 1);
     }
@@ -39,7 +39,7 @@ static const insn *exec_store_async(warp *w, const insn *i) {
     lanes_u64 written = {0};
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1)
         if (!issue(w, i, first_lane(lanes), &written[first_lane(lanes)])) return NULL;
-    if (w->block->launch->observer)
+    if (w->block->observer)
         observe_access(w, i, PTX_SHARED, EMU_STORE_ASYNC, f->n * f->width, written, w->active);
     return i + 1;
 }

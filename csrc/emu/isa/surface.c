@@ -138,7 +138,7 @@ static const insn *exec_surface(warp *w, const insn *i) {
         address[lane] = t->address + at;
         accessed |= 1u << lane;
     }
-    if (accessed && w->block->launch->observer)
+    if (accessed && w->block->observer)
         observe_access(w, i, PTX_GLOBAL, (emu_operation)i->operation, bytes, address, accessed);
     return i + 1;
 }

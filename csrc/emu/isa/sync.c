@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const 
         in_range[lane] = -(mode == SHUFFLE_UP ? j >= high : j <= high);
         from[lane] = in_range[lane] ? j : lane;
     }
-    if (w->block->launch->observer) observe_absent_sources(w, i, from);
+    if (w->block->observer) observe_absent_sources(w, i, from);
     for (int lane = 0; lane < LANES; lane++)
         value[lane] = a[from[lane]];
     for (int lane = 0; lane < LANES; lane++) {

@@ -154,7 +154,7 @@ static const insn *exec_fetch(warp *w, const insn *i) {
                                              : sample_float(t, &p);
         write_result(w, f, lane, &result);
     }
-    if (linear.lanes && w->block->launch->observer)
+    if (linear.lanes && w->block->observer)
         observe_access(w, i, PTX_GLOBAL, EMU_TEXTURE_READ, linear.bytes, linear.address,
                        linear.lanes);
     return i + 1;

@@ -161,7 +161,7 @@ bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned 
 
 void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
                  emu_operation operation) {
-    if (!w->block->launch->observer) return;
+    if (!w->block->observer) return;
     transfer x = {
         .w = (warp *)w, .i = i, .lane = lane, .tile = t, .operation = operation, .shared = shared};
     const bool fills = t->space == PTX_GLOBAL && operation == EMU_BULK_READ;
@@ -170,7 +170,7 @@ void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t
 
 void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
                         emu_operation operation) {
-    if (!w->block->launch->observer || !bytes) return;
+    if (!w->block->observer || !bytes) return;
     const tile t = {.space = PTX_SHARED};
     transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = &t, .operation = operation};
     report_bytes(&x, shared, bytes);

@@ -91,7 +91,7 @@ static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t thre
     if (!before && has_arrived(w, bar)) bar->complete_warps++;
     b->used_barriers |= 1u << number;
     const bool done = is_complete(b, number);
-    const emu_observer *observer = b->launch->observer;
+    const emu_observer *observer = b->observer;
     if (observer && observer->barrier)
         observer->barrier(b->observer_state, i->ptx, w->index, number, done);
     observe_event(w, (emu_sync){.kind = EMU_BARRIER_ARRIVE,

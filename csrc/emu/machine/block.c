@@ -39,6 +39,8 @@ block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *obse
     if (!b) return NULL;
     memset(b, 0, sizeof *b);
     b->launch = l;
+    b->program = l->observer && !observer_state ? l->plain : l->program;
+    b->observer = observer_state ? l->observer : NULL;
     b->observer_state = observer_state;
     b->group_charged = group_charged;
     b->member = member;
@@ -62,8 +64,8 @@ block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *obse
         w->block = b;
         w->index = k;
         w->local = calloc(1, sizeof *w->local);
-        if (!w->local || !local_reserve(w, l->program->local_bytes)) goto fail;
-        b->frames[k] = frame_acquire(w, l->program, 0, 0);
+        if (!w->local || !local_reserve(w, b->program->local_bytes)) goto fail;
+        b->frames[k] = frame_acquire(w, b->program, 0, 0);
         if (!b->frames[k]) goto fail;
     }
     if (!l->module->isa->allocate_copies(b)) goto fail;
@@ -99,7 +101,7 @@ void block_free(block *b) {
 
 bool block_begin(block *b, uint64_t linear) {
     const launch *l = b->launch;
-    const emu_observer *observer = l->observer;
+    const emu_observer *observer = b->observer;
     const uint32_t threads = l->block[0] * l->block[1] * l->block[2];
     b->linear = linear;
     b->index[0] = (uint32_t)(linear % l->grid[0]);
@@ -134,7 +136,7 @@ bool block_begin(block *b, uint64_t linear) {
 }
 
 void block_end(block *b) {
-    const emu_observer *observer = b->launch->observer;
+    const emu_observer *observer = b->observer;
     b->launch->module->isa->end_copies(b);
     if (observer && observer->block) observer->block(b->observer_state, b->index, b->member, false);
     print_end_block(b);

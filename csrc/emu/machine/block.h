@@ -29,6 +29,8 @@ typedef struct barrier {
 /* A block that a host thread is running. Its memory is reused for one block after the other. */
 typedef struct block {
     launch *launch;
+    const program *program;       /* of the entry */
+    const emu_observer *observer; /* the launch's; NULL: the block is not observed */
     void *observer_state;
     const struct observe_functions *observing;
     uint32_t index[3];
@@ -63,7 +65,8 @@ typedef struct block {
     void *poll_arg;
 } block;
 
-/* That member of every group that it runs in. NULL: out of memory. */
+/* That member of every group that it runs in. observer_state NULL: it is not observed. Returns NULL
+ * if out of memory. */
 block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *observer_state);
 void block_free(block *b);
 /* Makes it a block of the grid that has run nothing yet. False: out of memory. */

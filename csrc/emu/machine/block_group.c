@@ -50,6 +50,27 @@ static uint64_t nth_cluster(const launch *l, uint64_t n) {
     return l->blocks && l->cluster_blocks == 1 ? l->blocks[n] - l->first_block : n;
 }
 
+/* Whether a block is in the sample: a binary search. */
+static bool in_sample(const launch *l, uint64_t linear) {
+    uint64_t low = 0, high = l->n_sample;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (l->sample[middle] < linear)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < l->n_sample && l->sample[low] == linear;
+}
+
+bool block_group_is_observed(const launch *l, uint64_t number) {
+    if (!l->observer || !l->sample) return l->observer != NULL;
+    const uint64_t cluster = nth_cluster(l, number);
+    for (uint32_t rank = 0; rank < l->cluster_blocks; rank++)
+        if (in_sample(l, linear_index(l, cluster, rank))) return true;
+    return false;
+}
+
 static bool begin(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg) {
     const launch *l = g->launch;
     const uint64_t first = number * (g->n_blocks / l->cluster_blocks);

@@ -17,6 +17,8 @@ typedef struct block_group {
 /* NULL: out of memory. */
 block_group *block_group_new(launch *l, void *observer_state);
 void block_group_free(block_group *g);
+/* Whether the launch's observer is to see one of its groups. */
+bool block_group_is_observed(const launch *l, uint64_t number);
 /* Runs one of the launch's groups to its end. `poll` is called between slices, and sets the
  * launch's `stop` if it has to end. */
 void block_group_run(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg);

@@ -181,7 +181,7 @@ static const program *resolve_callee(warp *w, const insn *i, uint32_t lanes, uin
     }
     smk_status status = {0};
     interrupt_poller poller = launch_poller(l);
-    const program *callee = program_get(l->module, f, l->observer != NULL, &poller, &status);
+    const program *callee = program_get(l->module, f, w->block->observer != NULL, &poller, &status);
     if (!callee) warp_fault(w, i, status.code, lanes, "%s", status.message);
     return callee;
 }

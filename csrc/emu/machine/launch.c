@@ -341,15 +341,23 @@ static void run_host_thread(launch *l, void (*poll)(void *), void *poll_arg) {
     fegetenv(&environment);
     fesetenv(FE_DFL_ENV); /* PTX's rounding and subnormals, whatever the caller has set */
     void *state = observer ? observer->fork(observer->self) : NULL;
-    block_group *g = observer && !state ? NULL : block_group_new(l, state);
-    if (!g) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
-    while (g && !atomic_load(&l->stop)) {
+    block_group *groups[2] = {NULL, NULL}; /* not observed, observed */
+    bool ok = !observer || state;
+    while (ok && !atomic_load(&l->stop)) {
         const uint64_t next = atomic_fetch_add(&l->next_group, 1);
         if (next >= l->n_groups) break;
-        block_group_run(g, next, poll, poll_arg);
-        if (l->finished) atomic_fetch_add(l->finished, g->n_blocks);
+        const bool observed = block_group_is_observed(l, next);
+        block_group **g = &groups[observed];
+        if (!*g) *g = block_group_new(l, observed ? state : NULL);
+        ok = *g != NULL;
+        if (!ok) break;
+        block_group_run(*g, next, poll, poll_arg);
+        if (observed && l->sample) atomic_fetch_add(&l->n_observed, (*g)->n_blocks);
+        if (l->finished) atomic_fetch_add(l->finished, (*g)->n_blocks);
     }
-    block_group_free(g);
+    if (!ok) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
+    block_group_free(groups[0]);
+    block_group_free(groups[1]);
     if (state) {
         pthread_mutex_lock(&l->lock);
         observer->join(observer->self, state);
@@ -421,11 +429,14 @@ static void run_blocks(launch *l, unsigned threads) {
 }
 
 smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *program,
-                    region *regions, uint32_t n_regions, const emu_observer *observer,
-                    smk_status *status) {
+                    const struct program *plain, region *regions, uint32_t n_regions,
+                    const emu_observer *observer, smk_status *status) {
     const ptx_function *f = program->function;
     launch l = {.module = program->module,
                 .program = program,
+                .plain = plain,
+                .sample = plain && !shape->cooperative ? job->sample : NULL,
+                .n_sample = job->n_sample,
                 .regions = regions,
                 .n_regions = n_regions,
                 .observer = observer,
@@ -479,8 +490,10 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
         code = smk_fail_memory(status, 0, "the trace of a launch");
     if (!code) {
+        if (sequential) l.sample = NULL; /* its blocks synchronise by what is not observed, too */
         run_blocks(&l, sequential ? 1 : host_thread_count(job, l.n_groups));
         if (observer && observer->finish) observer->finish(observer->self);
+        if (job->trace && l.sample) job->trace->blocks -= l.n_blocks - l.n_observed;
         print_end_launch(&l.printed, job->printed);
         code = status->code;
     }

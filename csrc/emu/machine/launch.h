@@ -29,6 +29,7 @@ enum {
 typedef struct launch {
     emu_module *module;
     const program *program;
+    const program *plain; /* of blocks that are not observed, if there is a sample */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t cluster_blocks;    /* blocks per cluster */
     uint32_t group_blocks;      /* blocks that a host thread runs in turns (block_group.h) */
@@ -40,6 +41,8 @@ typedef struct launch {
     const uint64_t *blocks;     /* the blocks to run, in the job's numbering; NULL: all */
     uint64_t *clusters;         /* the clusters to run, if they have several blocks; NULL: all */
     uint64_t first_block;       /* this launch's first block in that numbering */
+    const uint64_t *sample;     /* the blocks to observe, ascending; NULL: all */
+    uint64_t n_sample;
     uint32_t n_warps;           /* per block */
     uint32_t registers;         /* per thread; 0: not known (registers.c) */
     bool overlaps; /* programmatic dependent launch: may start before the previous launch ends */
@@ -59,6 +62,7 @@ typedef struct launch {
     uint64_t max_instructions;     /* of all warps; 0: no limit */
     uint64_t slice;                /* instructions that a warp runs before the next warp does */
     _Atomic uint64_t instructions; /* executed so far, if there is a limit */
+    _Atomic uint64_t n_observed;   /* blocks of the sample that have run */
     _Atomic uint64_t next_group;
     _Atomic bool stop;
     pthread_mutex_t lock; /* of status, of printed, and of the observer's fault and join */
@@ -67,10 +71,10 @@ typedef struct launch {
 } launch;
 
 /* `regions` lacks that of the kernel's parameters, which launch_run fills in from the job's
- * arguments. */
+ * arguments. `plain`: the program of blocks that the job does not sample, else NULL. */
 smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *program,
-                    region *regions, uint32_t n_regions, const emu_observer *observer,
-                    smk_status *status);
+                    const struct program *plain, region *regions, uint32_t n_regions,
+                    const emu_observer *observer, smk_status *status);
 /* Registers per thread of a launch, as setmaxnreg counts them; 0: not known (registers.c). */
 uint32_t launch_registers(const ptx_module *module, const ptx_function *kernel);
 /* Where the kernel's dynamic shared memory begins. */

@@ -49,7 +49,7 @@ static emu_request request_of(const warp *w, const insn *i, ptx_space space,
 }
 
 static void notify(const warp *w, const emu_request *request) {
-    w->block->launch->observer->memory(w->block->observer_state, request);
+    w->block->observer->memory(w->block->observer_state, request);
 }
 
 static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
@@ -165,7 +165,7 @@ const insn *exec_observed(warp *w, const insn *i) {
 }
 
 void observe_event(const warp *w, emu_sync event) {
-    const emu_observer *observer = w->block->launch->observer;
+    const emu_observer *observer = w->block->observer;
     if (!observer || !observer->sync) return;
     event.warp = w->index;
     event.member = w->block->member;

@@ -66,7 +66,7 @@ run_slice_with(warp *w, const insn *i, const emu_observer *observer, bool steps)
 }
 
 static const insn *run_slice_observed(warp *w, const insn *i) {
-    const emu_observer *observer = w->block->launch->observer;
+    const emu_observer *observer = w->block->observer;
     return observer->step ? run_slice_with(w, i, observer, true)
                           : run_slice_with(w, i, observer, false);
 }
@@ -142,11 +142,11 @@ void warp_run(warp *w) {
     w->slice_start = before;
     if (!w->split) split_switch(w);
     w->yielded = false;
-    const bool observed = l->observer != NULL;
+    const emu_observer *observer = w->block->observer;
     const insn *i = w->split->next, *const first = i;
     const ptx_function *f = w->split->frame->program->function;
-    i = observed ? run_slice_observed(w, i) : run_slice(w, i);
-    if (observed && l->observer->exhausted && l->observer->exhausted(w->block->observer_state))
+    i = observer ? run_slice_observed(w, i) : run_slice(w, i);
+    if (observer && observer->exhausted && observer->exhausted(w->block->observer_state))
         launch_fail(
             l, SMK_MEMORY,
             "out of memory: the hazard detector's record of this kernel's accesses, or the "

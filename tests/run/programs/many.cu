@@ -183,6 +183,7 @@ int main() {
     CHECK(cudaStreamSynchronize(s));
     cudaFuncAttributes fa;
     CHECK(cudaFuncGetAttributes(&fa, scale));
+    if (fa.ptxVersion != 80 || fa.binaryVersion < 80) return 1; /* Thrust asks what it compiled */
     CHECK(cudaFuncSetAttribute(scale, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
     size_t fr, to;
     CHECK(cudaMemGetInfo(&fr, &to));

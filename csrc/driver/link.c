@@ -1,0 +1,118 @@
+/* The linker: PTX in, PTX out. What is linked is one text with the heads of all but the first left
+ * out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+struct linker {
+    handle head;
+    char *text; /* with a NUL */
+    size_t bytes;
+};
+
+enum { INPUT_PTX = 1, N_INPUTS = 6 };
+
+/* Whether a line is of a head: only the first counts. */
+static bool is_head(const char *line) {
+    static const char *const heads[] = {".version", ".target", ".address_size"};
+    while (*line == ' ' || *line == '\t')
+        line++;
+    for (size_t k = 0; k < sizeof heads / sizeof *heads; k++)
+        if (!strncmp(line, heads[k], strlen(heads[k]))) return true;
+    return false;
+}
+
+static CUresult append(CUlinkState l, const char *ptx) {
+    const size_t bytes = strlen(ptx);
+    char *joined = realloc(l->text, l->bytes + bytes + 2);
+    if (!joined) return CUDA_ERROR_OUT_OF_MEMORY;
+    const bool first = !l->bytes;
+    l->text = joined;
+    for (const char *line = ptx; *line;) {
+        const char *end = strchr(line, '\n');
+        const size_t n = end ? (size_t)(end - line) + 1 : strlen(line);
+        if (first || !is_head(line)) {
+            memcpy(l->text + l->bytes, line, n);
+            l->bytes += n;
+        }
+        line += n;
+    }
+    l->text[l->bytes++] = '\n';
+    l->text[l->bytes] = 0;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create(CUlinkState *out) {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    *out = handle_new(HANDLE_LINKER, sizeof **out);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuLinkCreate_v2(unsigned n, int *options, void **values, CUlinkState *out) {
+    (void)n, (void)options, (void)values;
+    DRIVER_CALL(cuLinkCreate, NEED_CONTEXT, create(out));
+}
+
+/* `data` has `bytes`, and perhaps no NUL. */
+static CUresult add(CUlinkState l, int type, const void *data, size_t bytes) {
+    if (!handle_is(l, HANDLE_LINKER)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!data || !bytes || type < 0 || type >= N_INPUTS) return CUDA_ERROR_INVALID_VALUE;
+    if (type != INPUT_PTX) {
+        report_misuse("module", NULL, "%s: the program links machine code; link PTX",
+                      driver_call());
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    char *copy = calloc(1, bytes + 1);
+    if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(copy, data, bytes);
+    const CUresult result = append(l, copy);
+    free(copy);
+    return result;
+}
+
+EXPORT CUresult cuLinkAddData_v2(CUlinkState l, int type, void *data, size_t bytes,
+                                 const char *name, unsigned n, int *options, void **values) {
+    (void)name, (void)n, (void)options, (void)values;
+    DRIVER_CALL(cuLinkAddData, NEED_CONTEXT, add(l, type, data, bytes));
+}
+
+static CUresult add_file(CUlinkState l, int type, const char *name) {
+    if (!name) return CUDA_ERROR_INVALID_VALUE;
+    size_t bytes;
+    char *data = module_file(name, &bytes);
+    if (!data) return CUDA_ERROR_FILE_NOT_FOUND;
+    const CUresult result = add(l, type, data, bytes);
+    free(data);
+    return result;
+}
+
+EXPORT CUresult cuLinkAddFile_v2(CUlinkState l, int type, const char *name, unsigned n,
+                                 int *options, void **values) {
+    (void)n, (void)options, (void)values;
+    DRIVER_CALL(cuLinkAddFile, NEED_CONTEXT, add_file(l, type, name));
+}
+
+static CUresult complete(CUlinkState l, void **out, size_t *bytes) {
+    if (!handle_is(l, HANDLE_LINKER)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!out || !l->bytes) return CUDA_ERROR_INVALID_VALUE;
+    *out = l->text;
+    if (bytes) *bytes = l->bytes + 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLinkComplete(CUlinkState l, void **out, size_t *bytes) {
+    DRIVER_CALL(cuLinkComplete, NEED_CONTEXT, complete(l, out, bytes));
+}
+
+static CUresult destroy(CUlinkState l) {
+    if (!handle_is(l, HANDLE_LINKER)) return CUDA_ERROR_INVALID_HANDLE;
+    free(l->text);
+    handle_free(l, HANDLE_LINKER);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLinkDestroy(CUlinkState l) {
+    DRIVER_CALL(cuLinkDestroy, NEED_CONTEXT, destroy(l));
+}

@@ -1,0 +1,164 @@
+/* What is queued on a stream, or is a node of a graph: a kernel, a copy, ... with all that it needs
+ * to run later.
+ *
+ * Every call that takes a stream makes a piece of work and submits it (work.c). A stream that is
+ * captured makes a node of it (capture.c); otherwise it runs.
+ */
+#ifndef DRIVER_WORK_H
+#define DRIVER_WORK_H
+
+#include "driver.h"
+
+typedef enum work_kind {
+    WORK_EMPTY,
+    WORK_KERNEL,
+    WORK_COPY,
+    WORK_SET,
+    WORK_HOST,
+    WORK_GRAPH,  /* of a child */
+    WORK_RECORD, /* an event */
+    WORK_WAIT,   /* for an event */
+    WORK_ALLOC,
+    WORK_FREE
+} work_kind;
+
+typedef struct kernel_work {
+    CUfunction function;
+    smk_launch launch; /* its args are owned */
+    size_t args_bytes;
+} kernel_work;
+
+typedef struct work {
+    work_kind kind;
+    union {
+        kernel_work kernel;
+        CUDA_MEMCPY3D copy;
+        CUDA_MEMSET_NODE_PARAMS set;
+        CUDA_HOST_NODE_PARAMS host;
+        CUgraph graph; /* owned */
+        CUevent event;
+        struct {
+            CUdeviceptr address;
+            size_t bytes; /* WORK_ALLOC */
+        } memory;
+    } of;
+} work;
+
+/* Runs the work, or adds it to the graph that the stream captures. Takes what the work owns. */
+CUresult work_submit(CUstream stream, work *w);
+CUresult work_run(const work *w);
+void work_free(work *w);
+/* A copy that owns its own. */
+CUresult work_clone(const work *from, work *out);
+
+/* ---- queue.c: with --shuffle, work runs when the program waits for it ---- */
+
+bool queue_wanted(void);
+/* Takes what the work owns, unless it fails. */
+CUresult queue_submit(CUstream stream, work *w);
+CUresult queue_wait_stream(CUstream stream);
+CUresult queue_wait_event(CUevent e);
+CUresult queue_query_stream(CUstream stream);
+CUresult queue_query_event(CUevent e);
+/* Whether its last record has not run. */
+bool queue_has_event(CUevent e);
+
+/* ---- copy.c ---- */
+
+CUresult copy_run(const CUDA_MEMCPY3D *c);
+/* What can be said of a copy or a set before it runs. */
+CUresult copy_check(const CUDA_MEMCPY3D *c);
+/* The same, and whether both sides are inside of memory; reports it if not. */
+CUresult copy_reach(const CUDA_MEMCPY3D *c);
+CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *s);
+CUresult set_run(const CUDA_MEMSET_NODE_PARAMS *s);
+
+/* ---- launch.c ---- */
+
+CUresult launch_prepare(CUfunction f, const CUlaunchConfig *config, void **params, void **extra,
+                        work *out);
+CUresult launch_kernel(const kernel_work *w);
+CUresult launch_attribute(const CUlaunchAttribute *a, smk_launch *out);
+
+/* ---- array.c: arrays, textures and surfaces ---- */
+
+/* The storage of an array is an allocation without gaps, in the order of smk_texture. */
+struct array {
+    handle head;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    smk_texture form; /* types and sizes */
+    CUdeviceptr address;
+};
+
+bool texel_type_of(unsigned format, smk_texel_type *out);
+void texture_drop(void *object);
+/* The textures and surfaces of all contexts, as those of a launch. The caller frees them; NULL and
+ * *n = 0: there are none. */
+smk_texture *textures_list(size_t *n);
+
+/* ---- graph.c ---- */
+
+struct node {
+    handle head;
+    CUgraph graph;
+    work work;
+    struct node **needs; /* the nodes that it comes after */
+    size_t n_needs, at;  /* at: its place in the graph */
+    bool disabled;       /* of an executable graph */
+    CUgraphNode original;
+    void **pointers; /* to the arguments of a kernel, for cuGraphKernelNodeGetParams */
+};
+
+struct graph {
+    handle head;
+    struct node **nodes;
+    size_t n;
+    CUgraph original; /* that it is a clone of */
+    bool owned;       /* by a node, or an executable graph */
+    struct graph_object *objects;
+};
+
+CUgraph graph_new(void);
+void graph_free(CUgraph g);
+CUresult graph_clone(CUgraph g, CUgraph *out);
+CUresult graph_run(CUgraph g);
+/* Adds a node after `needs`; takes what the work owns. */
+CUresult graph_add(CUgraph g, const CUgraphNode *needs, size_t n, work *w, CUgraphNode *out);
+void graph_remove(CUgraphNode node);
+CUresult graph_connect(CUgraphNode from, CUgraphNode to);
+CUresult graph_disconnect(CUgraphNode from, CUgraphNode to);
+bool node_needs(const struct node *to, const struct node *from);
+/* The node of a clone, or of a child's in it; NULL: there is none. */
+CUgraphNode graph_find_clone(CUgraph g, const struct node *original);
+/* Whether its nodes have an order. */
+CUresult graph_check(CUgraph g);
+/* *why must be 0; it and *node say what cannot be updated. */
+CUresult graph_update(CUgraph to, CUgraph from, unsigned *why, CUgraphNode *node);
+
+CUresult object_new(CUuserObject *out, void *value, CUhostFn destroy, unsigned references);
+CUresult object_retain(CUuserObject o, unsigned n);
+CUresult object_release(CUuserObject o, uint64_t n);
+CUresult graph_retain(CUgraph g, CUuserObject o, uint64_t n, bool move);
+CUresult graph_release(CUgraph g, CUuserObject o, uint64_t n);
+
+/* ---- capture.c ---- */
+
+/* The capture that a stream adds to; NULL: none. An error if it may not be used now. */
+typedef struct capture capture;
+CUresult capture_of(CUstream stream, capture **out);
+CUresult capture_add(capture *into, CUstream stream, work *w);
+/* Whether a capture adds to the graph now: then it is not to be changed otherwise. */
+bool capture_uses(const struct graph *g);
+/* Calls that wait, or that captures do not allow: the error, after which the capture is invalid. */
+CUresult capture_check_unsafe(void);
+CUresult capture_check_wait(CUstream stream); /* a NULL stream: for all of them */
+CUresult capture_check_event(CUevent e);
+/* An event that is recorded in a captured stream marks a place in the graph. */
+CUresult capture_record(capture *into, CUstream stream, CUevent e);
+/* A stream waits for an event; *done: that was within a capture. */
+CUresult capture_wait(CUstream stream, CUevent e, bool *done);
+void stream_free(CUstream s);
+void event_free(CUevent e);
+void event_forget_capture(CUevent e); /* it is recorded outside of one */
+
+#endif
