@@ -136,6 +136,8 @@ def verdict(found: dict[str, object], told: str, slow: bool) -> dict[str, object
         return {"result": "too slow"}
     if NO_DATA.search(told):
         return {"result": "left out", "why": "it needs a data file"}
+    if found["status"] != 0 and not found["started"]:
+        return {"result": "left out", "why": f"status {found['status']} before it calls CUDA"}
     if whys or found["status"] != 0 or BAD.search(told):
         lines = [line[:120] for line in told.splitlines() if BAD.search(line)]
         return {"result": "fail", "why": (whys or lines or [f"status {found['status']}"])[:3]}
