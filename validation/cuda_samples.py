@@ -104,8 +104,8 @@ def compile_sample(folder: Path, checkout: Path, out: Path, arch: int) -> str:
 
 
 def end_with_parent() -> None:
-    """In a child process: the kernel ends it if this one is killed."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    """In a child process: it gets SIGTERM if this one is killed, and ends its own program."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 def run_limited(command: list[str | Path], limit: float, folder: Path) -> tuple[int, str, str]:
@@ -204,6 +204,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no sample after that")
     parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name}")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     started, rows = time.monotonic(), {}
     before = json.loads(RESULTS.read_text())["samples"] if RESULTS.is_file() else {}
     checkout = chosen.checkout.resolve()
