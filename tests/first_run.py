@@ -1,6 +1,6 @@
 """What plain `pytest` runs: two cases of every test; `pytest --all` runs all of them.
 
-So a first run takes two to three minutes on two cores, and touches every part. Of a test that is marked
+So a first run takes two to three minutes on two cores and touches every part. Of a test marked
 `costly` it has one case. Which cases are run is fixed, so that two runs are of the same ones.
 Nothing is left out of files, or of tests, that are picked by path, by -k or by -m. Tests that are
 marked `long`, or cases, are left to --all, too: they take many seconds, and the mark names the test
