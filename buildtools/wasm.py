@@ -7,6 +7,7 @@ package ziglang: the dependency group `lab` of pyproject.toml. A normal build ne
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import re
 import subprocess
@@ -89,13 +90,20 @@ def exports() -> list[str]:
     return found
 
 
+def _objects(compiler: list[str]) -> list[Path]:
+    """Compiles what has changed; another process that needs the same waits for it."""
+    OBJECTS.mkdir(parents=True, exist_ok=True)
+    with open(OBJECTS / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            return list(pool.map(lambda source: _compile(compiler, source), _sources()))
+
+
 def build(out: Path) -> Path:
     """Compiles what has changed, and links. Returns the module."""
-    OBJECTS.mkdir(parents=True, exist_ok=True)
     out.mkdir(parents=True, exist_ok=True)
     compiler = _compiler()
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        objects = list(pool.map(lambda source: _compile(compiler, source), _sources()))
+    objects = _objects(compiler)
     module = out / "lab.wasm"
     named = [f"-Wl,--export={name}" for name in exports()]
     _run([*compiler, *LINK, *named, *map(str, objects), "-o", str(module)])

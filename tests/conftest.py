@@ -1,15 +1,21 @@
 import ctypes
 import gc
+import os
+import random
 import sys
 from pathlib import Path
 
-import numpy as np
-import pytest
+# Before NumPy is imported, here and in the processes of tests: tests run on all cores already, and
+# further threads of BLAS would only wait there for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import first_run
-import smemkern
-from checks import HAS_GPU
-from command import Commands
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import first_run  # noqa: E402
+import smemkern  # noqa: E402
+from checks import HAS_GPU  # noqa: E402
+from command import Commands  # noqa: E402
 
 # For buildtools/ of the clone; at the end, so that an installed smemkern is found first.
 sys.path.append(str(Path(__file__).resolve().parent.parent))
@@ -24,6 +30,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     given = getattr(config, "workerinput", {})  # of a worker of xdist, by the hook below
     config.addinivalue_line("markers", "long(instead): left to --all; what a first run has instead")
+    config.addinivalue_line("markers", "costly: a second or so per case; a first run has one case")
     config.stash[first_run.CHOSEN] = given.get("first_run", first_run.is_wanted(config))
 
 
@@ -74,6 +81,14 @@ def device(request):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def draw():
+    """Random choices, other ones in each run, for a few cases of a large product of them."""
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"draw = random.Random({seed})")  # which pytest shows on failure
+    return random.Random(seed)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,10 @@
 """What plain `pytest` runs: two cases of every test; `pytest --all` runs all of them.
 
-So a first run takes four to five minutes on two cores, and touches every part. Which cases are run
-is fixed, so that two runs are of the same ones. Nothing is left out of files, or of tests, that are
-picked by path, by -k or by -m. Tests that are marked `long`, or cases, are left to --all, too: they
-take many seconds, and the mark names the test that has their subject in a first run.
+So a first run takes two to three minutes on two cores and touches every part. Of a test marked
+`costly` it has one case. Which cases are run is fixed, so that two runs are of the same ones.
+Nothing is left out of files, or of tests, that are picked by path, by -k or by -m. Tests that are
+marked `long`, or cases, are left to --all, too: they take many seconds, and the mark names the test
+that has their subject in a first run.
 """
 
 from __future__ import annotations
@@ -36,5 +37,10 @@ def chosen(items: list[pytest.Item]) -> list[pytest.Item]:
             continue
         function = getattr(item, "originalname", None) or item.name
         tests.setdefault((item.nodeid.split("::")[0], function), []).append(item)
-    kept = {case for cases in tests.values() for case in cases[:: -(-len(cases) // CASES)]}
+    kept = {case for cases in tests.values() for case in _some(cases)}
     return [item for item in items if item in kept]
+
+
+def _some(cases: list[pytest.Item]) -> list[pytest.Item]:
+    most = 1 if cases[0].get_closest_marker("costly") else CASES
+    return cases[:: -(-len(cases) // most)]

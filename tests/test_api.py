@@ -134,7 +134,7 @@ def test_threads_get_their_own_results(device, rng):
 
 def test_gil_is_released():
     """Another thread makes progress while the emulator works."""
-    a = np.ones((1000, 1000), np.float32)
+    a = np.ones((600, 600), np.float32)
     done = threading.Event()
     beats = []
 

@@ -230,7 +230,7 @@ def test_interrupt(heeds_interrupts):
     """While the emulator runs, which is C and holds no lock that Python would need."""
     with process("trace gemm --variant conflicted --shape 2048 2048 2048") as child:
         deadline = time.monotonic() + 60
-        while processor_seconds(child.pid) < 3 and time.monotonic() < deadline:
+        while processor_seconds(child.pid) < 1.5 and time.monotonic() < deadline:
             time.sleep(0.1)
         child.send_signal(signal.SIGINT)
         try:

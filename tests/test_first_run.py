@@ -1,5 +1,6 @@
 """Plain pytest runs two cases of each test; whoever says what to run gets all of it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,11 @@ def test_two(n):
 def test_one():
     pass
 
+@pytest.mark.costly
+@pytest.mark.parametrize("n", range(4))
+def test_costly(n):
+    assert n == 0
+
 @pytest.mark.long(instead="test_one")
 def test_long():
     pass
@@ -44,7 +50,10 @@ def run(tmp_path):
     def run_one(*arguments):
         path = f"import sys; sys.path[:0] = [{str(HERE)!r}]; import pytest; sys.exit(pytest.main())"
         command = [sys.executable, "-c", path, *arguments, "-p", "no:cacheprovider"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # which takes half the time
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | alone
+        )
         words = done.stdout.splitlines()[-1].replace(",", "").split()
         found = {words[i + 1]: int(words[i]) for i in range(len(words) - 1) if words[i].isdigit()}
         assert (first_run.SUMMARY in done.stdout) == ("failed" not in found)
@@ -53,13 +62,15 @@ def run(tmp_path):
     return run_one
 
 
-ALL = (12, 6)
+ALL = (14, 12)
 
 
 def test_two_cases_of_each(run):
-    assert run() == (10, 0)  # of two files: 0 and 3, both, the one; not the long one
+    # of two files: 0 and 3, both, the one, the first costly one; not the long one
+    assert run() == (12, 0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("arguments", [["--all"], ["tests"], ["-k", "test"]], ids=" ".join)
 def test_all_of_what_is_asked_for(run, arguments):
     passed, failed = run(*arguments)
@@ -67,17 +78,17 @@ def test_all_of_what_is_asked_for(run, arguments):
 
 
 def test_a_file(run):
-    assert run("tests/test_a.py") == (6, 3)
+    assert run("tests/test_a.py") == (7, 6)
 
 
 @pytest.mark.parametrize(
     ("arguments", "counts"),
     [
-        ([], (10, 0)),
+        ([], (12, 0)),
         pytest.param(["--all"], ALL, marks=pytest.mark.long(instead="the case without --all")),
     ],
     ids=str,
 )
 def test_workers_are_told(run, arguments, counts):
     pytest.importorskip("xdist")
-    assert run(*arguments, "-n", "2") == counts
+    assert run(*arguments, "-p", "xdist", "-n", "2") == counts

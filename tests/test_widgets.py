@@ -102,7 +102,7 @@ def test_controls():
 def test_controls_of_a_tile():
     """Each of them draws the picture anew, and says the tile's new cost."""
     pytest.importorskip("ipywidgets")
-    shown = widgets.layout(rows=8, cols=16)
+    shown = widgets.layout(rows=8, cols=8)
     box, image, words = shown.widget().children
     controls = {control.description: control for control in box.children}
     assert set(controls) == {"rows", "cols", "itemsize", "pad", "swizzle", "access"}

@@ -241,7 +241,8 @@ def _count(op: str, variant: str, dtype: str) -> Traffic | None:
         short, long = ((np.zeros((SIDE, n), kind),) for n in (SIDE, 2 * SIDE))
         work = SIDE * SIDE
     try:
-        before, after = (_run(op, operands, variant, kind.itemsize) for operands in (short, long))
+        before = _run(op, short, variant, kind.itemsize)
+        after = before and _run(op, long, variant, kind.itemsize)
     except _core.UnsupportedInstructionError:
         return None
     if before is None or after is None:

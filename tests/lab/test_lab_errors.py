@@ -91,6 +91,7 @@ def test_errors(source, where, what):
 REFUSALS = ("supported", "headers", "neither", "unknown function", "expected a kernel", "itself")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("part", range(4))
 def test_a_source_that_cuda_takes_is_refused_as_such(nvrtc, part, monkeypatch):
     monkeypatch.setenv("SMEMKERN_COMPILER", "nvrtc")
@@ -240,7 +241,7 @@ def test_mutations_under_sanitizers(tmp_path):
         pytest.skip("no sanitizers")
     seed = random.SystemRandom().getrandbits(32)
     done = subprocess.run(
-        [program, "4", str(seed), *subset_sources()],
+        [program, "2", str(seed), *subset_sources()],
         env={**os.environ, "LD_PRELOAD": ""},
         capture_output=True,
         text=True,

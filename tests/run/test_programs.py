@@ -35,10 +35,11 @@ def document(run_program, *words):
     return status, json.loads(out)
 
 
+NEWER = ("-arch=sm_90", "-no-compress")  # than an A100
 LINKED = [
+    NEWER,
     ("-arch=sm_75",),
     ("-arch=sm_80", "-cudart", "shared"),
-    ("-arch=sm_90", "-no-compress"),
     ("-arch=sm_75", "-compress-mode=size"),
     ("-arch=sm_75", "-compress-mode=speed"),
     ("-gencode", "arch=compute_80,code=compute_80"),
@@ -46,6 +47,7 @@ LINKED = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("options", LINKED, ids=" ".join)
 def test_saxpy(compiled, run_program, options):
     program, n = compiled("saxpy", *options), random.randrange(1, 5000)
@@ -95,7 +97,7 @@ def test_errors_are_those_of_the_runtime(compiled, run_program):
 
 
 def test_a_race_has_its_lines(compiled, run_program):
-    program = compiled("sum", "-arch=sm_75")
+    program = compiled("sum")
     status, found = document(run_program, "--error-exitcode", "3", program)
     [kernel] = found["kernels"]
     text = run_programs.page_source().splitlines()
@@ -142,5 +144,5 @@ def test_machine_code_only(compiled, run_program):
 
 
 def test_ptx_for_a_newer_gpu(compiled, run_program):
-    _, out, _ = run_program("--gpu", "a100", compiled("saxpy", "-arch=sm_90", "-no-compress"))
+    _, out, _ = run_program("--gpu", "a100", compiled("saxpy", *NEWER))
     assert "compute_90, newer than this GPU" in " ".join(out.split())
