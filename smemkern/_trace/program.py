@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._compiler import shared_arrays
 from .._compiler.demangle import demangled
-from .._compiler.shared_arrays import Known, named_arrays
 from . import hazards
 from .hazards import Hazard, place
 from .launch import Launch
@@ -308,10 +308,15 @@ def _trace(
     totals = {key: sum(raw[2][key] for raw in raws) for key in raws[0][2]}
     totals["shared_bytes"] = max(raw[2]["shared_bytes"] for raw in raws)
     args = [None] * len(names)
+    sources = _sources(sites, found.values())
+
+    def arrays(variables: Iterable[str]) -> shared_arrays.Known:
+        return shared_arrays.named_arrays(variables, sources.values())
+
     hazard_rows = [
         raw
         for raw in map(tuple, found.values())
-        for row in (one for some in hazards.rows([raw], names, args) for one in some)
+        for row in (one for some in hazards.rows([raw], names, args, arrays) for one in some)
         if not is_suppressed(known(row, name))
     ]
     raw = (
@@ -331,12 +336,9 @@ def _trace(
         None,
         grids,
         _tuples(records[0]["block"]),
-        _sources(sites, hazard_rows),
+        sources,
     )
-    def known(variables: Iterable[str]) -> Known:
-        return named_arrays(variables, launch.sources.values())
-
-    return Trace(None, raw, hazards.rows(hazard_rows, names, args, known), launch)
+    return Trace(None, raw, hazards.rows(hazard_rows, names, args, arrays), launch)
 
 
 def _name_of(memory: Mapping[str, Any], lines: _Lines) -> str:
@@ -376,7 +378,7 @@ def _merged_sites(lists: Sequence[Sequence[tuple[Any, ...]]]) -> tuple[tuple[Any
 _LARGEST = 16 << 20  # bytes of a source
 
 
-def _sources(sites: Iterable[tuple[Any, ...]], found: Iterable[tuple[Any, ...]]) -> dict[str, str]:
+def _sources(sites: Iterable[tuple[Any, ...]], found: Iterable[Sequence[Any]]) -> dict[str, str]:
     """The texts of the files that line information names, by their names without folders."""
     paths = {site[1] for site in sites}
     paths |= {path for site in sites for path, _ in site[11]}
