@@ -15,6 +15,7 @@
  *          bulk            by cp.async.bulk
  *          tensor          by cp.async.bulk.tensor
  *          nothing         not at all: wrong
+ *          parts           its first 8 of each 16 bytes by stores; cp.async copies these, fills with 0
  *      Each is copied to the host; <mode>_read: copied by another kernel before.
  */
 #include <cstdio>
@@ -169,6 +170,23 @@ __global__ void read_words(const float *y, float *z, int n) {
         z[i] = y[i];
 }
 
+__global__ void store_parts(float *y) {
+    for (int i = threadIdx.x; i < SIDE * SIDE; i += blockDim.x)
+        if (i % 4 < 2) y[i] = 1 + i;
+}
+
+__global__ void read_parts(const float *y, float *z) {
+    __shared__ __align__(16) float tile[SIDE * SIDE];
+    for (int i = 4 * threadIdx.x; i < SIDE * SIDE; i += 4 * blockDim.x)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 16, 8;" ::"r"(address(tile + i)),
+                     "l"(y + i)
+                     : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    for (int i = threadIdx.x; i < SIDE * SIDE; i += blockDim.x)
+        z[i] = tile[i];
+}
+
 static CUtensorMap map_of(float *y) {
     void *found = nullptr;
     cudaDriverEntryPointQueryResult result;
@@ -216,6 +234,7 @@ static int race(const char *mode) {
 
 static int init(const char *mode) {
     const int n = SIDE * SIDE;
+    const bool parts = !strcmp(mode, "parts");
     float *y, *z, *host = (float *)malloc(n * sizeof *host);
     CHECK(cudaMalloc(&y, n * sizeof *y));
     CHECK(cudaMalloc(&z, n * sizeof *z));
@@ -226,11 +245,16 @@ static int init(const char *mode) {
         read_words<<<1, THREADS>>>(y, z, n);
         y = z;
     }
+    if (parts) {
+        store_parts<<<1, THREADS>>>(y);
+        read_parts<<<1, THREADS>>>(y, z);
+        y = z;
+    }
     CHECK(cudaGetLastError());
     CHECK(cudaMemcpy(host, y, n * sizeof *y, cudaMemcpyDeviceToHost));
     int wrong = 0;
     for (int i = 0; i < n; i++)
-        wrong += host[i] != 1 + i;
+        wrong += host[i] != (parts && i % 4 >= 2 ? 0 : 1 + i);
     return wrong;
 }
 

@@ -21,6 +21,7 @@ CASES = [  # (tool, kernel, whether the kernel is correct)
     *[("racecheck", f"race {mode}", True) for mode in ("noinc", "noinc_elected", "primitives")],
     *[("racecheck", "race group", True), ("racecheck", "race nothing", False)],
     *[("initcheck", f"init {mode}", True) for mode in ("words", "bulk", "tensor")],
+    ("initcheck", "init parts", True),
     *[("initcheck", f"init {mode}_read", True) for mode in ("words", "bulk", "tensor")],
     *[("initcheck", "init nothing", False), ("initcheck", "init nothing_read", False)],
 ]
