@@ -56,9 +56,11 @@ def read(of: str) -> list[Record]:
     return [record for name in records.names(f"{of}-") if (record := records.read(name))]
 
 
-def gpus() -> list[Record]:
-    """The records of benchmarks/gpu.py, one per GPU."""
-    return read("nvidia")
+def gpus(step: str = "gemm") -> list[Any]:
+    """The records of benchmarks/gpu.py, one per GPU on which that step ran; if on none, [None].
+    The one with most steps is first."""
+    ran = [record for record in read("nvidia") if step in record]
+    return sorted(ran, key=len, reverse=True) or [None]
 
 
 def is_clean(results: Record) -> bool:
@@ -312,7 +314,7 @@ def numbers(op: str) -> str:
     by_op = {"gemm": rungs, "transpose": transposes}
     if op not in by_op:
         return ""
-    parts = [by_op[op](results) for results in gpus() if op in results]
+    parts = [by_op[op](results) for results in gpus(op) if results]
     return re.sub(r"^(\|[^|\n]*)\|[^|\n]*", r"\1", "\n\n".join(parts), flags=re.M)
 
 
@@ -329,12 +331,12 @@ def kernel_files() -> dict[str, str]:
 
 
 def sections() -> dict[str, str]:
-    measured = gpus() or [None]
+    measured = gpus()
     return {
         "ladder": "\n\n".join(rungs(g, brief=True) for g in measured),
         "transpose": "\n\n".join(transposes(g, brief=True) for g in measured),
         "host": each(host_tables.summary, measured),
-        "checked": each(checked, measured),
+        "checked": each(checked, gpus("sanitizers")),
         "labels": referee_tables.summary(),
     }
 
@@ -352,7 +354,7 @@ def each(table: Callable[[Any], str], results: Iterable[Record | None]) -> str:
 
 def documents() -> dict[Path, dict[str, str]]:
     """The files with marked parts, and the text of each part by its name."""
-    measured, counted = gpus() or [None], read("exactness")
+    measured, counted = gpus(), read("exactness")
     return {
         README: sections(),
         KERNELS: kernel_files(),
@@ -361,7 +363,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "every transpose": numbers("transpose"),
             "claims": each(claims, measured),
             "emulator": emulator(),
-            "drawn": each(drawn_calls, measured),
+            "drawn": each(drawn_calls, gpus("sweep")),
             "goals": each(goals, measured),
             "transposes": each(transpose_goals, measured),
         },
@@ -400,7 +402,7 @@ def rewritten(text: str, parts: dict[str, str] | None = None) -> str:
 
 def pictured() -> Record | None:
     """The record that the picture shows: that of the first GPU with GEMM results."""
-    return next((results for results in gpus() if "gemm" in results), None)
+    return gpus()[0]
 
 
 def main() -> int:

@@ -135,7 +135,7 @@ def test_unmarked():
         "bank conflicts: kernel.cu:5 load: factor 32.00 is over the limit of 31.5",
         "5 |     y[32 * threadIdx.y + threadIdx.x] = tile[threadIdx.x][threadIdx.y];",
         "smemkern: 1 hazard, the limit is 0",
-        "RAW race, shared tile[33]",
+        "RAW race, shared tile[1][0]",
         "the test made no call of smemkern",
         "max_conflict_factor should be a number of at least 1 or None, not 0.5",
         "not 'conflicts'",

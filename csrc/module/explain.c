@@ -223,7 +223,7 @@ static void append_array(void *list, const explain_array *a) {
     Py_XDECREF(row);
 }
 
-PyObject *model_shared_arrays(PyObject *Py_UNUSED(module), PyObject *args) {
+PyObject *model_shared_arrays(PyObject *module, PyObject *args) {
     const char *ptx, *entry;
     Py_ssize_t size;
     unsigned long long dynamic_bytes;
@@ -233,7 +233,7 @@ PyObject *model_shared_arrays(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *list = PyList_New(0);
     if (list && emu_shared_arrays_read(ptx, (size_t)size, entry, dynamic_bytes, append_array, list,
                                        &status))
-        PyErr_SetString(PyExc_ValueError, status.message);
+        raise_status(PyModule_GetState(module), &status);
     if (PyErr_Occurred()) Py_CLEAR(list);
     return list;
 }

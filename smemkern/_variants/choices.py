@@ -88,7 +88,7 @@ def choices(
     Examples
     --------
     >>> smemkern.choices(4096, 4096, 4096)[0].variant
-    'tf32x3'
+    'fp16x3_guarded'
     """
     __tracebackhide__ = True
     sizes = {"m": m, "n": n, "k": k, "batch": batch}

@@ -84,9 +84,8 @@ bool block_charge(block *b, uint64_t bytes);
 void block_uncharge(block *b, uint64_t bytes);
 
 /* Lanes of w have exited: completes the barriers and collectives that waited only for them
- * (barrier.c, collective.c), and gives their registers back (registers.c). */
+ * (barrier.c, collective.c). */
 void barrier_lanes_left(warp *w);
 void collective_lanes_left(warp *w);
-void registers_lanes_left(warp *w);
 
 #endif

@@ -6,8 +6,7 @@
  *
  * How many registers a kernel has at launch is ptxas's decision; these are its rules, as ptxas 13
  * applies them. Where none of them says how many, ptxas drops setmaxnreg, and it has no effect here
- * either. A GPU may not give back the registers of a warp that has exited. Here they are given
- * back, so that nothing is reported which a GPU might run.
+ * either. A warp that exits keeps its registers, and the wrong direction is an error: so on an H200.
  */
 #include <string.h>
 
@@ -93,10 +92,6 @@ static void give_back(warp *w, uint32_t registers) {
     }
 }
 
-void registers_lanes_left(warp *w) {
-    if (!w->alive) give_back(w, 0);
-}
-
 static const insn *fault_lanes(warp *w, const insn *i) {
     return warp_fault(w, i, SMK_LAUNCH, w->active,
                       "%d of the warp's %d threads execute setmaxnreg, which all of them must do "
@@ -107,7 +102,7 @@ static const insn *fault_lanes(warp *w, const insn *i) {
 static const insn *fault_direction(warp *w, const insn *i, const char *problem) {
     return warp_fault(w, i, SMK_LAUNCH, w->active,
                       "setmaxnreg.%s to %u registers per thread, but the warp has %u (the kernel "
-                      "starts with %u); the behavior is undefined",
+                      "starts with %u)",
                       problem, (uint32_t)i->imm, w->registers, w->block->launch->registers);
 }
 

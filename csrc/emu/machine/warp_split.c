@@ -161,7 +161,6 @@ const insn *split_leave(warp *w, const insn *i, uint32_t lanes, bool exited) {
         w->block->last_exit_thread = w->index * LANES + (uint32_t)__builtin_ctz(lanes);
         barrier_lanes_left(w);
         collective_lanes_left(w);
-        registers_lanes_left(w);
     }
     if (!s->active) return split_end(w);
     warp_set_active(w, s->active);
