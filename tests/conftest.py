@@ -25,6 +25,10 @@ def pytest_addoption(parser):
     parser.addoption(
         "--all", action="store_true", dest="all_tests", help="every test (tests/first_run.py)"
     )
+    parser.addoption(
+        "--cases", type=int, metavar="N", help="of each test up to N cases, drawn at random"
+    )
+    parser.addoption("--cases-seed", type=int, help="draws the cases of an earlier run again")
 
 
 def pytest_configure(config):
@@ -32,18 +36,26 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long(instead): left to --all; what a first run has instead")
     config.addinivalue_line("markers", "costly: a second or so per case; a first run has one case")
     config.stash[first_run.CHOSEN] = given.get("first_run", first_run.is_wanted(config))
+    seed = config.option.cases_seed
+    fresh = random.SystemRandom().randrange(2**32) if seed is None else seed
+    config.stash[first_run.SEED] = given.get("cases_seed", fresh)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
     node.workerinput["first_run"] = node.config.stash[first_run.CHOSEN]
+    node.workerinput["cases_seed"] = node.config.stash[first_run.SEED]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(session, config, items):
     session.stash[first_run.COLLECTED] = list(items)
+    kept = items
     if config.stash[first_run.CHOSEN]:
         kept = first_run.chosen(items)
+    elif config.option.cases:
+        kept = first_run.drawn(items, config.option.cases, config.stash[first_run.SEED])
+    if kept is not items:
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
 
@@ -51,6 +63,9 @@ def pytest_collection_modifyitems(session, config, items):
 def pytest_terminal_summary(terminalreporter, config):
     if config.stash[first_run.CHOSEN]:
         terminalreporter.write_line(first_run.SUMMARY)
+    elif config.option.cases:
+        seed = config.stash[first_run.SEED]
+        terminalreporter.write_line(f"cases drawn again by --cases-seed {seed}")
 
 
 @pytest.fixture(scope="module", autouse=True)

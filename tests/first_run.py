@@ -1,4 +1,5 @@
-"""What plain `pytest` runs: two cases of every test; `pytest --all` runs all of them.
+"""What plain `pytest` runs: two cases of every test; `pytest --all` runs all of them, and
+`pytest --all --cases N` up to N of each, drawn at random, others in each run.
 
 So a first run takes two to three minutes on two cores and touches every part. Of a test marked
 `costly` it has one case. Which cases are run is fixed, so that two runs are of the same ones.
@@ -9,9 +10,12 @@ that has their subject in a first run.
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 CHOSEN = pytest.StashKey[bool]()  # of a config: whether this is a first run
+SEED = pytest.StashKey[int]()  # of a config: of the cases that --cases draws
 COLLECTED = pytest.StashKey[list[pytest.Item]]()  # of a session: all tests, also those left out
 
 CASES = 2  # of a parametrised test: the first, and one from the middle
@@ -31,14 +35,33 @@ def is_wanted(config: pytest.Config) -> bool:
 
 def chosen(items: list[pytest.Item]) -> list[pytest.Item]:
     """The items of a first run, in their order."""
+    tests = _by_function([item for item in items if not item.get_closest_marker("long")])
+    kept = {case for cases in tests for case in _some(cases)}
+    return [item for item in items if item in kept]
+
+
+def drawn(items: list[pytest.Item], most: int, seed: int) -> list[pytest.Item]:
+    """Up to `most` cases of each test, in their order. What needs a GPU counts apart."""
+    rng = random.Random(seed)
+    kept = set()
+    for cases in _by_function(items):
+        skipped = [case for case in cases if _is_skipped(case)]
+        others = [case for case in cases if not _is_skipped(case)]
+        for some in (skipped, others):
+            kept.update(rng.sample(some, min(most, len(some))))
+    return [item for item in items if item in kept]
+
+
+def _by_function(items: list[pytest.Item]) -> list[list[pytest.Item]]:
     tests: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("long"):
-            continue
         function = getattr(item, "originalname", None) or item.name
         tests.setdefault((item.nodeid.split("::")[0], function), []).append(item)
-    kept = {case for cases in tests.values() for case in _some(cases)}
-    return [item for item in items if item in kept]
+    return list(tests.values())
+
+
+def _is_skipped(case: pytest.Item) -> bool:
+    return any(all(mark.args[:1]) for mark in case.iter_markers("skipif"))
 
 
 def _some(cases: list[pytest.Item]) -> list[pytest.Item]:

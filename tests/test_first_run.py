@@ -92,3 +92,11 @@ def test_a_file(run):
 def test_workers_are_told(run, arguments, counts):
     pytest.importorskip("xdist")
     assert run(*arguments, "-p", "xdist", "-n", "2") == counts
+
+
+def test_cases_that_are_drawn(run):
+    """Up to 4 of each test, the same ones with the same seed, others with another."""
+    seeds = (1, 2, 3, 4, 5, 1)
+    found = [run("--all", "--cases", "4", "--cases-seed", str(seed)) for seed in seeds]
+    assert {passed + failed for passed, failed in found} == {2 * (4 + 2 + 1 + 4 + 1)}
+    assert found[0] == found[-1] and len(set(found)) > 1

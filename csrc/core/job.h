@@ -143,7 +143,7 @@ typedef struct smk_job {
      * the launch is cooperative, or its blocks synchronise and hazards are looked for. */
     const uint64_t *sample;
     size_t n_sample;
-    bool keep_partial; /* "emu", traced: a run that is interrupted fills the trace, too */
+    bool keep_partial;          /* "emu", traced: a run that is interrupted fills the trace, too */
     unsigned hazards;           /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;                /* "emu": host threads; 0: all */
     _Atomic uint64_t *finished; /* "emu": if not NULL, incremented for each finished block */

@@ -156,8 +156,7 @@ static bool load_a(warp *w, const insn *i, const wgmma_form *f, matrix_tile *t) 
 static bool load_b(warp *w, const insn *i, const wgmma_form *f, uint32_t slab, matrix_tile *t) {
     const uint32_t n = f->form.n, k = rows_of_b(&f->form);
     uint32_t bits[MAX_B];
-    chunk_reader r = {
-        .w = w, .i = i, .reports = w->block->observer && w->index % GROUP_WARPS == 0};
+    chunk_reader r = {.w = w, .i = i, .reports = w->block->observer && w->index % GROUP_WARPS == 0};
     if (!read_operand(&r, &f->b, f->form.b, slab * n, n, k, 1, n, bits)) return false;
     convert_operand(f->form.b, bits, n * k, t->b.significand, t->b_exponent, t->b.integer);
     return true;

@@ -43,8 +43,8 @@ typedef struct launch {
     uint64_t first_block;       /* this launch's first block in that numbering */
     const uint64_t *sample;     /* the blocks to observe, ascending; NULL: all */
     uint64_t n_sample;
-    uint32_t n_warps;           /* per block */
-    uint32_t registers;         /* per thread; 0: not known (registers.c) */
+    uint32_t n_warps;   /* per block */
+    uint32_t registers; /* per thread; 0: not known (registers.c) */
     bool overlaps; /* programmatic dependent launch: may start before the previous launch ends */
     bool followed; /* likewise, the next launch may start before this one ends */
     uint64_t dynamic_shared_at, dynamic_shared_bytes, shared_bytes;
