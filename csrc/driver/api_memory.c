@@ -260,7 +260,8 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const void *access, size_t
                 n && !access ? CUDA_ERROR_INVALID_VALUE : check_pool(pool));
 }
 
-/* Memory of graphs: attributes 0 and 1 are bytes in use, 2 and 3 bytes reserved, now and at most. */
+/* Memory of graphs: attributes 0 and 1 are bytes in use, 2 and 3 bytes reserved, now and at
+ * most. */
 static CUresult graph_memory(CUdevice device, int attribute, uint64_t *value) {
     if (device) return CUDA_ERROR_INVALID_DEVICE;
     if (attribute < 0 || attribute > 3 || !value) return CUDA_ERROR_INVALID_VALUE;

@@ -3,8 +3,8 @@
  * Allocation k is buffer k of every launch, at emu_buffer_address(k): its address never changes,
  * and kernels find it from whatever structure they read it. Addresses of device memory are beyond
  * those of host processes (47 bits), so a host access is a fault, as with a GPU. Pinned and
- * managed memory is mapped at its own emulated address, so host and kernels use one pointer. About a
- * hundred such allocations have a region each; all others share one (host_region.c).
+ * managed memory is mapped at its own emulated address, so host and kernels use one pointer. About
+ * a hundred such allocations have a region each; all others share one (host_region.c).
  *
  * A number is used again only after many others have been, so that most uses of freed memory are
  * found.
@@ -122,7 +122,8 @@ static bool device_number(size_t *out) {
     return grow(memory.n + 1);
 }
 
-/* Memory that is mapped at its own emulated address, in a region of its own. NULL: all are taken. */
+/* Memory that is mapped at its own emulated address, in a region of its own. NULL: all are
+ * taken. */
 static void *map_at_number(size_t bytes, size_t *out) {
     for (size_t k = 0; !(emu_buffer_address(k + 1) >> HOST_BITS); k++) {
         const CUdeviceptr address = emu_buffer_address(k);

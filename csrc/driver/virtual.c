@@ -1,8 +1,8 @@
 /* Virtual memory: ranges of addresses, and memory that is mapped in them.
  *
  * A range is an allocation (MEMORY_RANGE). Memory is a file without a name, of which a part is
- * mapped in the range's host memory. The rest of a range reads as zeros. All of it counts as written,
- * as the same memory can be mapped at several addresses. */
+ * mapped in the range's host memory. The rest of a range reads as zeros. All of it counts as
+ * written, as the same memory can be mapped at several addresses. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>

@@ -71,7 +71,8 @@ enum {
 };
 
 /* What lab_run records (core/recording.h): `steps` steps from `first` on, of these blocks (NULL:
- * all) and these warps of each block (NULL: all), in at most max_bytes. steps 0: records nothing. */
+ * all) and these warps of each block (NULL: all), in at most max_bytes. steps 0: records
+ * nothing. */
 int lab_record(double first, double steps, double max_bytes, const double *blocks, size_t n_blocks,
                const uint32_t *warps, size_t n_warps);
 /* The recording of the last run. NULL: there is none. */

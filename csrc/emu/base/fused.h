@@ -31,7 +31,8 @@ typedef float lane_float __attribute__((may_alias));
 enum { FUSED_NAN = 0x7fffffff };
 
 #if defined(__wasm_simd128__)
-/* Compilers do not vectorise conversions between f64x2 and f32x4. Two lanes: a * b + c in double. */
+/* Compilers do not vectorise conversions between f64x2 and f32x4. Two lanes: a * b + c in
+ * double. */
 static inline v128_t multiply_add_x2(const lane_float *a, const lane_float *b,
                                      const lane_float *c) {
 #define DOUBLES(p) wasm_f64x2_promote_low_f32x4(wasm_v128_load64_zero(p))

@@ -2,8 +2,9 @@
  *
  * The launch runs on one host thread, so that steps have one order; in slices of the same length
  * as without a recording, so that it finds the same hazards. The hooks of accesses and events come
- * while an instruction runs and are kept; the hook after it turns them into columns. Before the window only the state is followed that its start
- * needs: registers, shared memory and its writers. After it steps are only counted. */
+ * while an instruction runs and are kept; the hook after it turns them into columns. Before the
+ * window only the state is followed that its start needs: registers, shared memory and its writers.
+ * After it steps are only counted. */
 #include "recorder.h"
 
 #include <stdlib.h>
