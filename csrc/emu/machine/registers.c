@@ -6,8 +6,8 @@
  *
  * How many registers a kernel has at launch is ptxas's decision; these are its rules, as ptxas 13
  * applies them. Where none of them says how many, ptxas drops setmaxnreg, and it has no effect here
- * either. A warp that exits keeps its registers, and the wrong direction is an error: as measured on an
- * H200.
+ * either. A warp that exits keeps its registers, and the wrong direction is an error (measured on
+ * an H200).
  */
 #include <string.h>
 
