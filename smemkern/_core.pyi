@@ -409,6 +409,15 @@ class TensorMap:
     @property
     def box(self) -> tuple[int, ...]:
         """Elements of the box, in the order of the array's dimensions."""
+    @property
+    def swizzle(self) -> str | None:
+        """None, '32B', '64B' or '128B'."""
+    @property
+    def element_strides(self) -> tuple[int, ...]:
+        """Per dimension, which elements are copied: every n-th."""
+    @property
+    def fill(self) -> str | None:
+        """None or 'nan'."""
     def __bytes__(self) -> bytes: ...
 
 @final

@@ -67,17 +67,8 @@ function crc32(bytes) {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** [length, CRC-32 of all but the column of values], as recorded_window of lab_cases.py. */
-function digest(recording) {
-  const size = new DataView(recording.buffer).getUint32(8, true);
-  const header = JSON.parse(new TextDecoder().decode(recording.subarray(12, 12 + size)));
-  const { at, count } = header.sections.words;
-  const begin = 12 + size + at;
-  const kept = new Uint8Array(recording.length - 4 * count);
-  kept.set(recording.subarray(0, begin));
-  kept.set(recording.subarray(begin + 4 * count), begin);
-  return [recording.length, crc32(kept)];
-}
+/** [length, CRC-32], as recorded_window of lab_cases.py. */
+const digest = (recording) => [recording.length, crc32(recording)];
 
 /** What differs in the recordings of the steps, or null. */
 function recordSteps(emulator, steps) {
@@ -137,22 +128,41 @@ function runCases(Emulator, module, cases) {
   return { differences, seconds: (performance.now() - begin) / 1000, count: cases.length };
 }
 
+/** The PTX, or the error, of each CUDA source. */
+function compileCases(Emulator, module, sources) {
+  const emulator = new Emulator(module);
+  return sources.map((source) => {
+    try {
+      return emulator.compile(source);
+    } catch (error) {
+      return `${error.name}: ${error.message}`;
+    }
+  });
+}
+
+/** Milliseconds of a traced run: the mean of as many as take 10, since clocks of browsers are coarse. */
+function meanTime(emulator) {
+  const begin = performance.now();
+  for (let runs = 1; ; runs++) {
+    emulator.run({ trace: true });
+    const time = performance.now() - begin;
+    if (time >= 10) return time / runs;
+  }
+}
+
 /**
- * The shortest time of some traced runs of each case's first step, in milliseconds. In rounds: V8
- * compiles hot functions again, in the background.
+ * The shortest time of a traced run of each case's first step, in milliseconds. In rounds, by one
+ * instance: V8 compiles hot functions again, in the background.
  */
 function rateCases(Emulator, module, cases) {
-  const emulators = cases.map(() => new Emulator(module));
+  const emulator = new Emulator(module);
   const best = cases.map(() => Infinity);
-  cases.forEach(({ steps: [step] }, k) => {
-    emulators[k].load(step.ptx);
-    prepare(emulators[k], step);
-  });
   for (let round = 0; round < 4; round++)
-    emulators.forEach((emulator, k) => {
-      const end = performance.now() + 500;
-      while (performance.now() < end)
-        best[k] = Math.min(best[k], emulator.run({ trace: true }).milliseconds);
+    cases.forEach(({ steps: [step] }, k) => {
+      emulator.load(step.ptx);
+      prepare(emulator, step);
+      const end = performance.now() + 150;
+      while (performance.now() < end) best[k] = Math.min(best[k], meanTime(emulator));
     });
   return best;
 }

@@ -87,6 +87,42 @@ def test_refused(text, why):
         one(text)
 
 
+def test_a_tensor_map():
+    made = one("tensor{f32[6,40]=arange, box=3x8, swizzle=32B, element_strides=2x1, fill=nan}")
+    np.testing.assert_array_equal(made.array, np.arange(240, dtype="f4").reshape(6, 40))
+    assert (made.box, made.swizzle) == ((3, 8), "32B")
+    assert (made.element_strides, made.fill) == ((2, 1), "nan")
+    plain = one("tensor{u8[64],box=16}")
+    assert (plain.box, plain.swizzle, plain.element_strides, plain.fill) == (
+        (16,),
+        None,
+        (1,),
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("inside", "why"),
+    [
+        ("", "should be one of"),
+        ("5,box=4", "expected an array first, found '5'"),
+        ("f32[64]", "needs a box"),
+        ("f32[64],box=", "expected numbers, as 16x32"),
+        ("f32[64],box=-4", "expected numbers"),
+        ("f32[64],box=4,box=4", "expected each of"),
+        ("f32[64],box=4,size=4", "expected each of .* found 'size=4'"),
+        ("f32[64],box=3", "must be a multiple of 16"),
+        ("f32[64],box=4x4", "box has 2 elements, the array 1"),
+        ("f32[64],box=4,swizzle=16B", "swizzle must be None or one of 32B"),
+        ("i32[64],box=4,fill=nan", "no NaN"),
+        ("f32[4,3],box=4x4", "multiple of 16"),
+    ],
+)
+def test_a_wrong_tensor_map(inside, why):
+    with pytest.raises(ValueError, match=why):
+        one(f"tensor{{{inside}}}")
+
+
 def test_extent():
     assert extent("256") == (256,)
     assert extent("16,16") == extent("16x16") == (16, 16)

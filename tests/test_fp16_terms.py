@@ -136,14 +136,15 @@ def hide(a: np.ndarray, b: np.ndarray, rows: slice, columns: object) -> None:
 
 @pytest.mark.parametrize("side", ["row", "column"])
 def test_tiles_of_many_small_sums_have_the_bits_of_tf32x3(side, device, rng):
-    """Of 3 x 2 tiles those of one row or column, and no others."""
+    """Of 3 x 2 tiles those of one row or column, and no others. K is whole: a part without the huge
+    element has small sums only."""
     a, b = (rng.standard_normal(s).astype("f4") for s in ((300, 200), (200, 140)))
     left, right = (a, b) if side == "row" else (b.T, a.T)
     right[3] = 0
-    before = smemkern.gemm(a, b, variant=GUARDED, device=device)
+    before = smemkern.gemm(a, b, variant=GUARDED, split=1, device=device)
     hide(left, right, slice(128, 256), slice(None))
-    result = smemkern.gemm(a, b, variant=GUARDED, device=device)
-    words = smemkern.gemm(a, b, variant="tf32x3", device=device)
+    result = smemkern.gemm(a, b, variant=GUARDED, split=1, device=device)
+    words = smemkern.gemm(a, b, variant="tf32x3", split=1, device=device)
     taken = np.s_[128:256] if side == "row" else np.s_[:, 128:]
     assert result[taken].tobytes() == words[taken].tobytes()
     rest = np.ones(result.shape, bool)
@@ -159,11 +160,11 @@ def test_few_small_sums_are_computed_again(side, device, rng):
     left, right = (a, b) if side == "row" else (b.T, a.T)
     at, columns = int(rng.integers(len(left))), rng.choice(right.shape[1], 5, replace=False)
     right[3, columns] = 0
-    before = smemkern.gemm(a, b, variant=GUARDED, device=device)
+    before = smemkern.gemm(a, b, variant=GUARDED, split=1, device=device)
     hide(left, right, slice(at, at + 1), columns)
     assert of_bound(a, b, device=device) <= 1
     assert of_bound(a, b, device=device, split=2) <= 1
-    result = smemkern.gemm(a, b, variant=GUARDED, device=device)
+    result = smemkern.gemm(a, b, variant=GUARDED, split=1, device=device)
     others = np.delete(result if side == "row" else result.T, at, axis=0)
     same = others == np.delete(before if side == "row" else before.T, at, axis=0)
     assert np.mean(~same) < 0.01  # those that happen to be small

@@ -400,6 +400,72 @@ def test_a_shared_kernel_shows_what_trace_counts(page, command, tmp_path, nvrtc,
     same_counts(shown["trace"], smemkern.trace(kernel, grid, block, *given))
 
 
+TENSOR = """typedef unsigned long long u64;
+struct alignas(64) CUtensorMap { char bytes[128]; };
+__device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+extern "C" __global__ void load(const __grid_constant__ CUtensorMap map, float *out, int row) {
+    __shared__ alignas(128) float tile[8][8];
+    __shared__ u64 full;
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1; fence.mbarrier_init.release.cluster;"
+                     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(at(&full)));
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                     ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                     :: "r"(at(tile)), "l"(&map), "r"(4), "r"(row), "r"(at(&full)) : "memory");
+    }
+    __syncthreads();
+    asm volatile("{.reg .pred done; A: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;"
+                 "@!done bra A;}" :: "r"(at(&full)) : "memory");
+    for (int i = threadIdx.x; i < 64; i += 32) out[i] = tile[i / 8][i % 8];
+}
+"""
+
+
+def test_a_tensor_map_travels_in_a_link(page, command, tmp_path, nvrtc):
+    """Every second row of the box, with NaN where the array has ended."""
+    rng = np.random.default_rng(seed := secrets.randbits(32))
+    row, rows = int(rng.integers(0, 9)), int(rng.integers(12, 20))
+    (tmp_path / "k.cu").write_text(TENSOR)
+    map_text = f"tensor{{f32[{rows},12]=arange,box=16x8,element_strides=2x1,fill=nan}}"
+    words = "--grid 1 --block 32 --arch sm_90 --link"
+    link = shared_link(command, tmp_path, words, [map_text, "f32[64]", str(row)])["link"]
+    visit(page, link.split("#")[1])
+    content = page.run("lab.page.bench.content")
+    assert page.run("document.querySelector('.editor [role=alert]')?.textContent") is None
+    tensor = content["launch"]["arguments"][0]["tensor"]
+    assert tensor == {"box": [16, 8], "element_strides": [2, 1], "fill": "nan"}
+    out = page.run(
+        "[...new Float32Array(lab.page.bench.result.arrays[1].slice().buffer)].map(String)"
+    )
+    padded = np.full((40, 12), np.nan, "f4")
+    padded[:rows] = np.arange(rows * 12).reshape(rows, 12)
+    expected = padded[row : row + 16 : 2, 4:]
+    np.testing.assert_array_equal(np.array(out, "f4").reshape(8, 8), expected, f"seed {seed}")
+
+
+@pytest.mark.parametrize(
+    ("box", "message"),
+    [
+        ("8", "map: expected the box as 2 positive integers"),
+        ("8, x", "map: expected the box as 2 positive integers"),
+        ("8, 7", "must be a multiple of 16"),
+        ("300, 4", "the box has 300 elements"),
+    ],
+)
+def test_a_wrong_tensor_map_is_explained(page, box, message):
+    source = "__global__ void load(const CUtensorMap *map, float *out) { out[threadIdx.x] = 0; }"
+    ptx = """.version 8.0\n.target sm_90\n.address_size 64
+    .visible .entry load(.param .u64 map, .param .u64 out) { ret; }"""
+    visit(page, "edit")
+    page.run(
+        f"lab.page.bench.show({{ptx: {json.dumps(ptx)}, source: {json.dumps(source)}}}),"
+        f"lab.page.bench.form.rows[0].tensor.box.value = {json.dumps(box)}"
+    )
+    assert page.run("lab.page.bench.form.rows.length") == 2
+    page.run("lab.page.bench.run()")
+    assert message in page.run("document.querySelector('.editor [role=alert]').textContent")
+
+
 def test_a_shared_file_opens_without_a_gallery(page, command, tmp_path, nvrtc):
     (tmp_path / "k.cu").write_text(RACE)
     out = tmp_path / "race.html"
@@ -452,6 +518,15 @@ HOSTILE = {
             "launch": {
                 **LAUNCH,
                 "arguments": [{"name": "x", "type": "float64", "shape": [2**20, 2**20]}],
+            },
+        }
+    ),
+    "tensor": fragment_of(
+        {
+            "source": RACE,
+            "launch": {
+                **LAUNCH,
+                "arguments": [{**LAUNCH["arguments"][0], "tensor": {"box": {"length": 1}}}],
             },
         }
     ),

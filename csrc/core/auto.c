@@ -24,8 +24,6 @@ static bool can_run(const smk_variant *variant, const smk_query *q) {
     return variant->op == q->op && runs_on(variant, q->sm) && smk_strides_of(variant) >= q->strides;
 }
 
-enum { STEP_BYTES = 128 /* bytes of K per step, in kernels with split-K */ };
-
 /* Residues per element, each of a product of its own; 0: the variant multiplies the elements. */
 static int64_t residues_of(const smk_timing *t) {
     return t->variant->ozaki.pack ? t->values[smk_variant_param(t->variant, "moduli")] : 0;

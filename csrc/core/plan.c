@@ -8,8 +8,6 @@
 
 #include "../kernels/args.h"
 
-enum { STEP_BYTES = 128 /* bytes of K per step, in mma_gemm.cuh */ };
-
 /* ---- the operations ---- */
 
 /* Whether a matrix is read as column-major. A single column is, if it is contiguous. */

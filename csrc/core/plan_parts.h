@@ -67,12 +67,16 @@ gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it);
 
 /* ---- plan_split.c: split-K ---- */
 
+enum { STEP_BYTES = 128 /* of K per step, of each row and column of a tile */ };
+
 typedef struct split_query {
-    int64_t tiles; /* of the result, for all batches of a launch */
-    int64_t steps; /* of K */
-    double step_clocks;
-    double range_bytes; /* partial sums of one K range */
-    int64_t resident;   /* blocks that fit on a multiprocessor */
+    int64_t tiles;       /* of the result, for all batches of a launch */
+    int64_t steps;       /* of K */
+    double step_clocks;  /* of the products of a step, by a block */
+    double step_bytes;   /* of its tiles */
+    double step_latency; /* clocks per step that its copies take at least, however few they are */
+    double range_bytes;  /* partial sums of one K range */
+    int64_t resident;    /* blocks that fit on a multiprocessor */
     int64_t multiprocessors;
 } split_query;
 

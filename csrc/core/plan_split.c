@@ -4,15 +4,22 @@
  * Multiprocessors take blocks as evenly as they can: with 140 blocks some have two, and 264 blocks
  * take no longer. A few small blocks share a multiprocessor and hide each other's latency, but they
  * share its tensor cores. With `blocks` on the most loaded multiprocessor, in `waves` of as many as
- * fit on one, the time of a product is about
+ * fit on one, a step of all of them takes the longest of
  *
- *     waves * BLOCK_OVERHEAD + steps per range * clocks per step * max(blocks, ALONE * waves)
- *         + REDUCE_LAUNCH + bytes of partial sums / bandwidth
+ *     clocks of its products * max(blocks, ALONE * waves)
+ *     bytes of its tiles * blocks / LOAD_RATE
+ *     latency of its tiles * waves      (what passes until they arrive, over the tiles in flight)
  *
- * clocks; the last line is 0 without split-K. The clocks per step follow from the variant's rate.
+ * and a product about
+ *
+ *     waves * BLOCK_OVERHEAD + steps per range * clocks of a step
+ *         + REDUCE_LAUNCH + bytes of partial sums / SUM_RATE
+ *
+ * clocks; the last line is 0 without split-K. The clocks of products follow from the variant's rate.
  * Candidates are the numbers of ranges that fill all multiprocessors, and smaller ones for problems
- * where partial sums cost more than steps. Measured on an H200 with up to 132 ranges, 12 rows and
- * 60 shapes (docs/performance.md).
+ * where partial sums cost more than steps. The constants were fitted to 324 random calls on an H200,
+ * each with up to 12 numbers of ranges for each variant (docs/performance.md): the choice takes on
+ * average 0.7 % longer than the best of them.
  */
 #include "plan_parts.h"
 
@@ -22,29 +29,36 @@
 #include "../kernels/args.h"
 
 enum {
-    BLOCK_OVERHEAD = 8000,  /* clocks of a block before its first step and after its last */
-    REDUCE_LAUNCH = 7000,   /* clocks from the end of a launch to the end of a small one after it */
-    BANDWIDTH = 20,         /* bytes per clock per multiprocessor, written and read */
+    BLOCK_OVERHEAD = 4000,  /* clocks of a block before its first step and after its last */
+    REDUCE_LAUNCH = 5000,   /* clocks from the end of a launch to the end of a small one after it */
+    SUM_RATE = 10,          /* bytes of partial sums per clock per multiprocessor */
+    LOAD_RATE = 40,         /* bytes of tiles per clock per multiprocessor, mostly from L2 */
+    LATENCY = 1200,         /* clocks from the start of a copy to its arrival */
+    LATENCY_PASSED = 3700,  /* of a tile whose elements pass through registers, one after another */
     RESIDENT_THREADS = 384, /* per multiprocessor, by the registers of kernels with small blocks */
     MAX_BLOCKS = 4,         /* tried per multiprocessor: as many balance the load well enough */
     WORKSPACE = 3,          /* buffer */
     WORKSPACE_ALIGN = 256
 };
 
-/* Factors on the clocks of a step: if each block has a multiprocessor to itself; if operands are
+/* Factors on the clocks of products: if each block has a multiprocessor to itself; if operands are
  * copied element by element. */
-static const double ALONE = 1.3;
+static const double ALONE = 1.7;
 static const double UNALIGNED = 1.45;
 
+static double max(double a, double b) {
+    return a > b ? a : b;
+}
+
 static double clocks_of(const split_query *q, int64_t split) {
-    const int64_t blocks = ceil_div(q->tiles * split, q->multiprocessors);
-    const double waves = (double)ceil_div(blocks, q->resident);
-    const double steps = (double)ceil_div(q->steps, split) * q->step_clocks;
-    const double shared = (double)blocks, alone = waves * ALONE;
-    const double product = waves * BLOCK_OVERHEAD + steps * (shared > alone ? shared : alone);
+    const double blocks = (double)ceil_div(q->tiles * split, q->multiprocessors);
+    const double waves = (double)ceil_div((int64_t)blocks, q->resident);
+    const double busy = max(q->step_clocks * max(blocks, ALONE * waves),
+                            max(q->step_bytes * blocks / LOAD_RATE, q->step_latency * waves));
+    const double product = waves * BLOCK_OVERHEAD + (double)ceil_div(q->steps, split) * busy;
     const double bytes = 2.0 * (double)split * q->range_bytes;
     return split == 1 ? product
-                      : product + REDUCE_LAUNCH + bytes / (double)(BANDWIDTH * q->multiprocessors);
+                      : product + REDUCE_LAUNCH + bytes / (double)(SUM_RATE * q->multiprocessors);
 }
 
 int64_t split_choose(const split_query *q) {
@@ -73,18 +87,28 @@ static int64_t pitch_of(const smk_dtype *dtype, int64_t n) {
     return ceil_div(n, wide) * wide;
 }
 
+/* Tiles that are on their way while one is multiplied. */
+static double tiles_in_flight(const smk_variant *variant, const int64_t *values) {
+    const int stages = smk_variant_param(variant, "stages");
+    return stages < 0 ? 1 : (double)(values[stages] - 1);
+}
+
 split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
                            const int64_t *values, const int64_t sizes[3], int64_t batch,
                            int64_t step, bool aligned, int64_t multiprocessors) {
     const int64_t m = sizes[0], n = sizes[1], sum = dtype->itemsize == 8 ? 8 : 4;
     const smk_geometry g = geometry_of(variant, dtype, values, 0);
-    const double clocks =
-        (double)(g.output_tile[0] * g.output_tile[1] * step) / variant->split.rate;
+    const int64_t rows = g.output_tile[0], columns = g.output_tile[1];
+    const double clocks = (double)(rows * columns * step) / variant->split.rate;
+    const int64_t lines = (m < rows ? m : rows) + (n < columns ? n : columns);
     const bool copies = variant->wgmma.terms == 0; /* else TMA, which reads packed operands */
+    const bool passed = copies && !aligned && dtype->itemsize < 4; /* less than cp.async copies */
     return (split_query){
-        .tiles = ceil_div(m, g.output_tile[0]) * ceil_div(n, g.output_tile[1]) * batch,
+        .tiles = ceil_div(m, rows) * ceil_div(n, columns) * batch,
         .steps = ceil_div(sizes[2], step),
         .step_clocks = copies && !aligned ? clocks * UNALIGNED : clocks,
+        .step_bytes = (double)(lines * STEP_BYTES * (copies ? 1 : variant->wgmma.terms)),
+        .step_latency = passed ? LATENCY_PASSED : LATENCY / tiles_in_flight(variant, values),
         .range_bytes = (double)m * (double)pitch_of(dtype, n) * (double)(batch * sum),
         .resident = g.threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / g.threads[0] : 1,
         .multiprocessors = multiprocessors};

@@ -1,6 +1,8 @@
 /* Checks tensor maps, for both devices. Source: CUDA driver API, "Tensor Map Object Managment". */
 #include "tensor_map.h"
 
+#include <string.h>
+
 static const struct {
     const char *name;
     uint32_t bytes;
@@ -21,6 +23,17 @@ bool smk_tensor_type_is_float(smk_tensor_type type) {
 }
 const char *smk_tensor_type_name(smk_tensor_type type) {
     return types[type].name;
+}
+
+bool smk_tensor_type_find(const char *name, smk_tensor_type *out) {
+    if (strcmp(name, "int8") == 0) name = "uint8";
+    if (strcmp(name, "int16") == 0) name = "uint16";
+    for (unsigned type = 0; type < SMK_N_TENSOR_TYPES; type++) {
+        if (strcmp(name, types[type].name)) continue;
+        *out = (smk_tensor_type)type;
+        return true;
+    }
+    return false;
 }
 
 static smk_code check_dimension(const smk_tensor_map *map, uint32_t d, smk_status *status) {

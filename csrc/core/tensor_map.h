@@ -64,6 +64,9 @@ typedef struct smk_tensor_map {
 uint32_t smk_tensor_type_bytes(smk_tensor_type type);
 bool smk_tensor_type_is_float(smk_tensor_type type);
 const char *smk_tensor_type_name(smk_tensor_type type);
+/* By NumPy's name. TMA has no signed 8- and 16-bit types; they are copied as unsigned ones. False:
+ * there is none. */
+bool smk_tensor_type_find(const char *name, smk_tensor_type *out);
 
 /* Checks the driver's rules for cuTensorMapEncodeTiled without interleave. Accepts arbitrary field
  * values. */

@@ -121,9 +121,7 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) 
 
 /* All contexts are on one device, which needs no access to itself. */
 static CUresult peer(CUcontext context, CUresult result) {
-    if (!handle_is(context, HANDLE_CONTEXT) || context == context_current())
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return result;
+    return handle_is(context, HANDLE_CONTEXT) ? result : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext context, unsigned flags) {
@@ -138,10 +136,8 @@ EXPORT CUresult cuCtxDisablePeerAccess(CUcontext context) {
 }
 
 EXPORT CUresult cuDeviceGetP2PAttribute(int *out, int attribute, CUdevice from, CUdevice to) {
-    (void)out, (void)from, (void)to;
-    DRIVER_CALL(cuDeviceGetP2PAttribute, NEED_INIT,
-                attribute < 1 || attribute > 5 ? CUDA_ERROR_INVALID_VALUE
-                                               : CUDA_ERROR_INVALID_DEVICE);
+    (void)out, (void)attribute, (void)from, (void)to;
+    DRIVER_CALL(cuDeviceGetP2PAttribute, NEED_INIT, CUDA_ERROR_INVALID_DEVICE);
 }
 
 static CUresult get_bus(char *id, int length, CUdevice device) {
@@ -158,6 +154,7 @@ EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
 static CUresult by_bus(CUdevice *device, const char *id) {
     char own[16];
     if (!device || !id) return CUDA_ERROR_INVALID_VALUE;
+    if (!strchr(id, ':')) return CUDA_ERROR_INVALID_VALUE;
     get_bus(own, sizeof own, 0);
     return strcmp(own, id) ? CUDA_ERROR_INVALID_DEVICE : set_int(device, 0);
 }
@@ -241,8 +238,7 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
 }
 
 static CUresult get_limit(size_t *value, int limit) {
-    if (!value || limit < 0) return CUDA_ERROR_INVALID_VALUE;
-    if (limit >= N_LIMITS) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (!value || limit < 0 || limit >= N_LIMITS) return CUDA_ERROR_INVALID_VALUE;
     *value = context_current()->limits[limit];
     return CUDA_SUCCESS;
 }
@@ -252,8 +248,7 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, int limit) {
 }
 
 static CUresult set_limit(int limit, size_t value) {
-    if (limit < 0) return CUDA_ERROR_INVALID_VALUE;
-    if (limit >= N_LIMITS) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit < 0 || limit >= N_LIMITS) return CUDA_ERROR_INVALID_VALUE;
     context_current()->limits[limit] = value;
     return CUDA_SUCCESS;
 }

@@ -31,12 +31,12 @@ static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *k, work *out) {
 
 static CUresult make_copy(const CUDA_MEMCPY3D *c, work *out) {
     *out = (work){.kind = WORK_COPY, .of.copy = *c};
-    return copy_check(c);
+    return c->WidthInBytes && c->Height && c->Depth ? copy_check(c) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult make_set(const CUDA_MEMSET_NODE_PARAMS *s, work *out) {
     *out = (work){.kind = WORK_SET, .of.set = *s};
-    return set_check(s);
+    return s->width && s->height ? set_check(s) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult make_child(CUgraph child, work *out) {

@@ -1,5 +1,7 @@
 /* Calls about memory. Copies are in copy.c. */
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "work.h"
 
@@ -26,7 +28,7 @@ static CUresult alloc_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_
     if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     *pitch = (width + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT;
-    if (*pitch < width || height > SIZE_MAX / *pitch) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (*pitch < width || height > SIZE_MAX / *pitch) return CUDA_ERROR_INVALID_VALUE;
     return allocate(MEMORY_DEVICE, *pitch * height, 0, out);
 }
 
@@ -49,6 +51,8 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags
 static CUresult alloc_host(void **out, size_t bytes, unsigned flags) {
     CUdeviceptr address;
     if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
+    *out = NULL;
+    if (!bytes) return CUDA_SUCCESS;
     const CUresult result = allocate(MEMORY_PINNED, bytes, flags, &address);
     if (!result) *out = (void *)(uintptr_t)address;
     return result;
@@ -66,10 +70,17 @@ EXPORT CUresult cuMemFreeHost(void *address) {
     DRIVER_CALL(cuMemFreeHost, NEED_CONTEXT, release((CUdeviceptr)(uintptr_t)address, true));
 }
 
+/* Whether all pages of a range are mapped in the process. */
+static bool is_mapped(const void *host, size_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)host / page * page;
+    const uintptr_t end = (uintptr_t)host + bytes;
+    return end > (uintptr_t)host && !msync((void *)first, end - first, MS_ASYNC);
+}
+
 static CUresult register_host(void *host, size_t bytes, unsigned flags) {
     CUdeviceptr address;
-    if (!host || !bytes || flags > 15) return CUDA_ERROR_INVALID_VALUE;
-    if (memory_registered(host)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (!host || !bytes || flags > 15 || !is_mapped(host, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (memory_is_registered(host, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     return memory_window(MEMORY_REGISTERED, host, bytes, flags, &address);
 }
 
@@ -78,8 +89,11 @@ EXPORT CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) {
 }
 
 static CUresult unregister_host(void *host) {
+    size_t offset;
     const allocation *a = memory_registered(host);
-    if (!a || a->host != host) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (!host || (a ? a->host != host : memory_find((CUdeviceptr)(uintptr_t)host, &offset) != NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!a) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     memory_drop_window(memory_address(a));
     return CUDA_SUCCESS;
 }
@@ -123,9 +137,8 @@ EXPORT CUresult cuMemHostGetFlags(unsigned *flags, void *host) {
 }
 
 static CUresult get_info(size_t *available, size_t *total) {
-    if (!available || !total) return CUDA_ERROR_INVALID_VALUE;
-    *total = device_memory();
-    *available = *total - memory_in_use();
+    if (total) *total = device_memory();
+    if (available) *available = device_memory() - memory_in_use();
     return CUDA_SUCCESS;
 }
 
@@ -174,7 +187,7 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemory
 
 static CUresult free_async(CUdeviceptr address, CUstream stream) {
     work w = {.kind = WORK_FREE, .of.memory = {address, 0}};
-    return address ? work_submit(stream, &w) : CUDA_ERROR_INVALID_VALUE;
+    return address ? work_submit(stream, &w) : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
@@ -208,8 +221,10 @@ EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
                 device ? CUDA_ERROR_INVALID_DEVICE : check_pool(pool));
 }
 
-static CUresult create_pool(CUmemoryPool *out, const void *properties) {
-    if (!out || !properties) return CUDA_ERROR_INVALID_VALUE;
+/* CUmemPoolProps: a type, handle types, a location's type and number: memory of the device. */
+static CUresult create_pool(CUmemoryPool *out, const int *properties) {
+    if (!out || !properties || properties[0] != 1 || properties[2] != 1 || properties[3])
+        return CUDA_ERROR_INVALID_VALUE;
     *out = handle_new(HANDLE_POOL, sizeof **out);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

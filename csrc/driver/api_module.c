@@ -309,6 +309,7 @@ static CUresult potential(int *grid, int *block, CUfunction f, size_t (*shared_o
     int best = 0;
     if (!handle_is(f, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
     if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
+    if (limit < 0) return CUDA_ERROR_INVALID_VALUE;
     int most = (int)f->signature.max_threads;
     if (limit > 0 && limit < most) most = limit;
     for (int threads = (most + WARP - 1) / WARP * WARP; threads > 0; threads -= WARP) {
@@ -340,9 +341,10 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block,
 }
 
 static CUresult available(size_t *out, CUfunction f, int blocks) {
-    enum { SHARED_PER_SM = 81, SHARED_OPTIN = 97, SHARED_RESERVED = 111 };
+    enum { SHARED_PER_SM = 81, SHARED_OPTIN = 97, BLOCKS_PER_SM = 106, SHARED_RESERVED = 111 };
     if (!handle_is(f, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!out || blocks < 1) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || blocks < 1 || blocks > device_attribute(BLOCKS_PER_SM))
+        return CUDA_ERROR_INVALID_VALUE;
     const int64_t each = device_attribute(SHARED_PER_SM) / blocks -
                          device_attribute(SHARED_RESERVED) -
                          (int64_t)f->signature.static_shared_bytes;

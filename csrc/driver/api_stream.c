@@ -65,7 +65,9 @@ EXPORT CUresult cuStreamSynchronize(CUstream s) {
 static CUresult add_callback(CUstream s, CUstreamCallback call, void *user, unsigned flags) {
     if (!call || flags) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = wait(s);
+    const bool before = driver_set_host_function(true);
     if (!result) call(s, CUDA_SUCCESS, user);
+    driver_set_host_function(before);
     return result;
 }
 
@@ -116,22 +118,20 @@ EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
     DRIVER_CALL(cuStreamCopyAttributes, NEED_CONTEXT, check(to) ? check(to) : check(from));
 }
 
-static CUresult stream_attribute(CUstream s, void *value, bool set) {
-    enum { VALUE_BYTES = 64 };
+static CUresult stream_attribute(CUstream s, int attribute, void *value, bool set) {
+    enum { VALUE_BYTES = 64, MAX_ATTRIBUTE = 32 };
     if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    if (!value || attribute > MAX_ATTRIBUTE) return CUDA_ERROR_INVALID_VALUE;
     if (!set) memset(value, 0, VALUE_BYTES);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamGetAttribute(CUstream s, int attribute, void *value) {
-    (void)attribute;
-    DRIVER_CALL(cuStreamGetAttribute, NEED_CONTEXT, stream_attribute(s, value, false));
+    DRIVER_CALL(cuStreamGetAttribute, NEED_CONTEXT, stream_attribute(s, attribute, value, false));
 }
 
 EXPORT CUresult cuStreamSetAttribute(CUstream s, int attribute, void *value) {
-    (void)attribute;
-    DRIVER_CALL(cuStreamSetAttribute, NEED_CONTEXT, stream_attribute(s, value, true));
+    DRIVER_CALL(cuStreamSetAttribute, NEED_CONTEXT, stream_attribute(s, attribute, value, true));
 }
 
 /* ---- events ---- */
@@ -171,6 +171,7 @@ static CUresult record(CUevent e, CUstream s, unsigned flags) {
     if (!handle_is(e, HANDLE_EVENT) || !stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult result = capture_of(s, &into);
     if (result) return result;
+    if (flags && !into) return CUDA_ERROR_ILLEGAL_STATE;
     if (into && !flags) return capture_record(into, s, e);
     event_forget_capture(e);
     work w = {.kind = WORK_RECORD, .of.event = e};
@@ -206,7 +207,9 @@ static CUresult wait_event(CUstream s, CUevent e, unsigned flags) {
     bool done = false;
     if (flags > EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(e, HANDLE_EVENT) || !stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
-    const CUresult result = flags ? CUDA_SUCCESS : capture_wait(s, e, &done);
+    capture *into;
+    CUresult result = flags ? capture_of(s, &into) : capture_wait(s, e, &done);
+    if (flags && !result && !into) result = CUDA_ERROR_ILLEGAL_STATE;
     work w = {.kind = WORK_WAIT, .of.event = e};
     return result || done ? result : work_submit(s, &w);
 }

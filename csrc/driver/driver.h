@@ -20,11 +20,13 @@
  *     virtual.c          ranges of addresses, and memory that is mapped there
  *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
+ *     background.c       a kernel that goes on after its launch call
  *     watch.c            progress of a kernel on a terminal, and Ctrl-C
  *     report.c           the records that Python reads
  *
  * Calls are executed when they are made, one after the other, or with --shuffle at waits. That is
- * one of the orders that streams and events allow. A lock makes calls of several threads take
+ * one of the orders that streams and events allow. A kernel that can wait for the host may go on
+ * after its call. A lock makes calls of several threads take
  * turns.
  */
 #ifndef DRIVER_H
@@ -125,6 +127,19 @@ typedef enum need { NEED_NOTHING, NEED_INIT, NEED_CONTEXT } need;
 CUresult driver_enter(need what, const char *call);
 CUresult driver_leave(CUresult result);
 
+/* The lock's place, without a call: for the thread of background.c. */
+void driver_lock(void);
+void driver_unlock(void);
+/* With the lock: no call runs until it is false again. */
+void driver_set_busy(bool busy);
+/* With the lock: whether no longer busy after so many seconds at most. */
+bool driver_wait_idle(int seconds);
+bool driver_is_outermost(void);
+/* Whether this thread is in a function of the program that the driver calls. Returns what was. */
+bool driver_set_host_function(bool inside);
+/* Waits for a kernel that goes on. */
+void driver_finish(void);
+
 /* The body of an exported function: `expression` if the call can run. */
 #define DRIVER_CALL(name, what, expression)                                                        \
     do {                                                                                           \
@@ -199,6 +214,8 @@ allocation *memory_at(size_t k);
 size_t memory_count(void); /* one more than the largest k */
 CUdeviceptr memory_address(const allocation *a);
 allocation *memory_registered(const void *host);
+/* Whether some of these bytes are registered. */
+bool memory_is_registered(const void *host, size_t bytes);
 /* The `bytes` at a device address, or NULL, having recorded what is wrong. */
 unsigned char *memory_reach(CUdeviceptr address, size_t bytes, bool write, const char *role);
 /* Whether an address is the emulator's, and not one of the host's own. */
@@ -209,6 +226,10 @@ bool memory_is_written(CUdeviceptr address, size_t bytes);
 const allocation *memory_of_hazard(const smk_hazard *h, int64_t *number, int64_t *offset);
 void memory_release_all(const struct context *context);
 size_t memory_in_use(void);
+/* Whether there is memory that kernels and the host's own code both see. */
+bool memory_host_sees(void);
+/* It holds a module's variables, which count as the module's and not as an allocation's. */
+void memory_set_variables(allocation *a);
 /* All of it counts as written from now on. */
 void memory_set_complete(allocation *a);
 
@@ -229,6 +250,7 @@ bool host_region_buffer(unsigned char **host, size_t *bytes);
 
 /* The PTX in a module's image: text, a fat binary, or the wrapper that nvcc puts around one. *ptx
  * is from malloc. The message says what is missing. */
+bool image_is_wrapped(const void *image);
 CUresult image_ptx(const void *image, char **ptx, size_t *bytes, char *message, size_t size);
 
 /* ---- module.c ---- */
@@ -248,6 +270,7 @@ struct module {
     handle head;
     emu_module *loaded;
     int target;                     /* of its PTX: 80 */
+    bool of_object;                 /* nvcc put it into an object, which the runtime loads */
     CUdeviceptr globals, constants; /* windows on its variables; 0: none */
     struct function **functions;
     size_t n_functions;
@@ -285,7 +308,11 @@ void queue_end(void);
 /* Makes the job end at Ctrl-C, and shows its progress. */
 void watch_begin(smk_job *job, const char *kernel);
 void watch_end(void);
-/* Hands a signal that ended a launch to the program. Call it without the lock. */
+/* Whether the host's own code goes on beside the launch. */
+void watch_set_apart(bool apart);
+/* The signal that ended a launch, which the caller hands to the program; 0: none. */
+int watch_take_signal(void);
+/* Does that. Call it without the lock. */
 void watch_deliver(void);
 
 /* ---- report.c ---- */

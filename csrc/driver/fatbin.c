@@ -101,7 +101,27 @@ static CUresult fatbin_ptx(const fatbin *const *list, size_t n, char **ptx, size
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-static CUresult text_ptx(const char *text, char **ptx, size_t *bytes) {
+typedef enum image_kind { IMAGE_WRAPPER, IMAGE_FATBIN, IMAGE_ELF, IMAGE_TEXT } image_kind;
+
+/* Text may be shorter than a header: it is compared byte by byte. */
+static image_kind kind_of(const void *image) {
+    static const unsigned char magics[IMAGE_TEXT][4] = {
+        {0xb1, 0x43, 0x62, 0x46}, {0x50, 0xed, 0x55, 0xba}, {0x7f, 'E', 'L', 'F'}};
+    for (int k = 0; k < IMAGE_TEXT; k++)
+        if (!strncmp(image, (const char *)magics[k], 4)) return (image_kind)k;
+    return IMAGE_TEXT;
+}
+
+bool image_is_wrapped(const void *image) {
+    return kind_of(image) == IMAGE_WRAPPER;
+}
+
+static CUresult text_ptx(const char *text, char **ptx, size_t *bytes, char *message, size_t size) {
+    if (!strstr(text, ".version")) {
+        if (*text)
+            snprintf(message, size, "expected PTX or a fat binary, found text without '.version'");
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
     *ptx = strdup(text);
     if (!*ptx) return CUDA_ERROR_OUT_OF_MEMORY;
     *bytes = strlen(text);
@@ -111,24 +131,18 @@ static CUresult text_ptx(const char *text, char **ptx, size_t *bytes) {
 CUresult image_ptx(const void *image, char **ptx, size_t *bytes, char *message, size_t size) {
     enum { MAX_LINKED = 4096 };
     message[0] = 0;
-    if (!*(const char *)image) return CUDA_ERROR_INVALID_IMAGE;
-    /* Text may be shorter than a header: compare byte by byte. */
-    static const unsigned char magics[3][4] = {
-        {0xb1, 0x43, 0x62, 0x46}, {0x50, 0xed, 0x55, 0xba}, {0x7f, 'E', 'L', 'F'}};
-    int found = -1;
-    for (int k = 0; k < 3 && found < 0; k++)
-        if (!strncmp(image, (const char *)magics[k], 4)) found = k;
-    if (found == 2) {
+    const image_kind found = kind_of(image);
+    if (found == IMAGE_TEXT) return text_ptx(image, ptx, bytes, message, size);
+    if (found == IMAGE_ELF) {
         snprintf(message, size,
                  "the program loads machine code, which the emulator cannot run; load PTX: compile "
                  "with nvcc -ptx, or -gencode arch=compute_XX,code=compute_XX");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    if (found == 1) {
+    if (found == IMAGE_FATBIN) {
         const fatbin *one = image;
         return fatbin_ptx(&one, 1, ptx, bytes, message, size);
     }
-    if (found < 0) return text_ptx(image, ptx, bytes);
     const wrapper *w = image;
     const fatbin *list[MAX_LINKED];
     size_t n = 0;

@@ -44,7 +44,9 @@ CUresult object_release(CUuserObject o, uint64_t n) {
     const CUhostFn destroy = o->destroy;
     void *value = o->value;
     handle_free(o, HANDLE_USER_OBJECT);
+    const bool before = driver_set_host_function(true);
     destroy(value);
+    driver_set_host_function(before);
     return CUDA_SUCCESS;
 }
 

@@ -94,11 +94,12 @@ CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int 
     return CUDA_SUCCESS;
 }
 
-/* What a launch of a wrong size returns. For kernels of libraries, which are the runtime's, it is
- * the number that the runtime documents: cudaErrorInvalidConfiguration. */
+/* What a launch of a wrong size returns. For kernels of nvcc's objects it is the number that the
+ * runtime documents, cudaErrorInvalidConfiguration: the runtime returns what the driver does. */
 static CUresult wrong_size(CUfunction f) {
     enum { RUNTIME_INVALID_CONFIGURATION = 9 };
-    return f->of_library ? (CUresult)RUNTIME_INVALID_CONFIGURATION : CUDA_ERROR_INVALID_VALUE;
+    return f->module->of_object ? (CUresult)RUNTIME_INVALID_CONFIGURATION
+                                : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult check_limits(CUfunction f, const CUlaunchConfig *c, bool cooperative) {

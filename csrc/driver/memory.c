@@ -52,6 +52,16 @@ size_t memory_in_use(void) {
     return memory.bytes;
 }
 
+bool memory_host_sees(void) {
+    for (size_t k = 0; k < memory.n; k++) {
+        const allocation *a = &memory.items[k];
+        if (a->live && (a->address || a->kind == MEMORY_REGISTERED ||
+                        !memory_is_device(emu_buffer_address(k))))
+            return true;
+    }
+    return false;
+}
+
 CUdeviceptr memory_address(const allocation *a) {
     return a->address ? a->address : emu_buffer_address((size_t)(a - memory.items));
 }
@@ -293,14 +303,22 @@ void memory_drop_window(CUdeviceptr address) {
     if (a) end(a);
 }
 
-allocation *memory_registered(const void *host) {
+static allocation *registered(const unsigned char *host, size_t bytes) {
     for (size_t k = 0; k < memory.n; k++) {
         allocation *a = &memory.items[k];
-        const unsigned char *at = host;
-        if (a->live && a->kind == MEMORY_REGISTERED && at >= a->host && at < a->host + a->bytes)
+        if (a->live && a->kind == MEMORY_REGISTERED && host < a->host + a->bytes &&
+            a->host < host + bytes)
             return a;
     }
     return NULL;
+}
+
+allocation *memory_registered(const void *host) {
+    return registered(host, 1);
+}
+
+bool memory_is_registered(const void *host, size_t bytes) {
+    return registered(host, bytes) != NULL;
 }
 
 void memory_release_all(const struct context *context) {
@@ -364,6 +382,11 @@ bool memory_is_written(CUdeviceptr address, size_t bytes) {
     if (!a || !a->written || !bytes) return true;
     const size_t first = offset / WORD_BYTES, last = (offset + bytes - 1) / WORD_BYTES;
     return !memchr(a->written + first, 0, last - first + 1);
+}
+
+void memory_set_variables(allocation *a) {
+    if (on_device(a->kind)) memory.bytes -= a->bytes;
+    a->kind = MEMORY_VARIABLES;
 }
 
 void memory_set_complete(allocation *a) {

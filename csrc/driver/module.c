@@ -44,7 +44,7 @@ static CUresult place_variables(CUmodule m, bool managed) {
         result = memory_new(MEMORY_MANAGED, globals.bytes, 1, &m->globals);
         if (result) return result;
         allocation *a = memory_find(m->globals, &offset);
-        a->kind = MEMORY_VARIABLES;
+        memory_set_variables(a);
         emu_move_globals(m->loaded, a->host);
     } else if (globals.bytes) {
         result = memory_window(MEMORY_VARIABLES, globals.host, globals.bytes, 0, &m->globals);
@@ -76,7 +76,10 @@ CUresult module_new(const void *image, CUmodule *out) {
                : CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) result = place_variables(m, strstr(ptx, ".attribute(.managed)") != NULL);
     if (result && status.message[0]) report_image(status.message);
-    if (m) m->target = target_of(ptx);
+    if (m) {
+        m->target = target_of(ptx);
+        m->of_object = image_is_wrapped(image);
+    }
     free(ptx);
     if (result) {
         if (m) module_drop(m);
@@ -114,7 +117,7 @@ char *module_file(const char *name, size_t *bytes) {
 
 CUresult module_read(const char *name, CUmodule *out) {
     size_t bytes;
-    if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
+    if (!name || !*name || !out) return CUDA_ERROR_INVALID_VALUE;
     char *text = module_file(name, &bytes);
     if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
     const CUresult result = module_new(text, out);
@@ -161,7 +164,7 @@ static CUresult add_function(CUmodule m, const char *name, CUfunction *out) {
 
 CUresult module_function(CUmodule m, const char *name, CUfunction *out) {
     if (!handle_is(m, HANDLE_MODULE)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!name || !out) return CUDA_ERROR_INVALID_VALUE;
+    if (!name || !*name || !out) return CUDA_ERROR_INVALID_VALUE;
     for (size_t k = 0; k < m->n_functions; k++)
         if (!strcmp(m->functions[k]->signature.entry, name)) {
             *out = m->functions[k];

@@ -245,6 +245,7 @@ void report_leak(const allocation *a) {
 __attribute__((destructor)) void report_end(void) {
     json j = {0};
     if (report.file < 0 || getpid() != report.process) return;
+    driver_finish();
     queue_end();
     for (size_t k = 0; k < memory_count(); k++) {
         const allocation *a = memory_at(k);

@@ -1,5 +1,6 @@
 /* The lock, the device, contexts, handles. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@ enum { N_BUCKETS = 1024, MAX_ATTRIBUTES = 256, MAX_DEPTH = 32 };
 
 static struct {
     pthread_mutex_t lock;
+    pthread_cond_t idle; /* no longer busy */
+    bool busy;           /* a kernel of background.c has the place of a call */
+    unsigned depth;      /* calls that run, each within the one before */
     bool initialised;
     bool present; /* SMEMKERN_RUN_DEVICE describes a device */
     char name[256];
@@ -21,12 +25,13 @@ static struct {
     const char *call;
     uint64_t contexts;
     handle *buckets[N_BUCKETS];
-} state = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+} state = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, .idle = PTHREAD_COND_INITIALIZER};
 
 /* Each thread has a stack of contexts; the current one is the last. */
 static _Thread_local struct {
     struct context *stack[MAX_DEPTH];
     int depth;
+    bool in_host_function;
 } mine;
 
 /* ---- the device ---- */
@@ -76,9 +81,75 @@ double driver_seconds(void) {
 
 /* ---- calls ---- */
 
-CUresult driver_enter(need what, const char *call) {
+void driver_lock(void) {
     pthread_mutex_lock(&state.lock);
+}
+
+void driver_unlock(void) {
+    pthread_mutex_unlock(&state.lock);
+}
+
+void driver_set_busy(bool busy) {
+    state.busy = busy;
+    if (!busy) pthread_cond_broadcast(&state.idle);
+}
+
+bool driver_is_outermost(void) {
+    return state.depth == 1;
+}
+
+bool driver_wait_idle(int seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    while (state.busy)
+        if (pthread_cond_timedwait(&state.idle, &state.lock, &until) == ETIMEDOUT)
+            return !state.busy;
+    return true;
+}
+
+/* A kernel of background.c ends before any other call runs. On a GPU most calls would not wait, so
+ * a kernel that waits for what this call does would end there and does not here. */
+static void wait_for_kernel(const char *call) {
+    enum { SILENT_SECONDS = 5 };
+    if (driver_wait_idle(SILENT_SECONDS)) return;
+    if (!strstr(call, "Synchronize"))
+        fprintf(stderr,
+                "smemkern: %s waits for the kernel of an earlier %s to end. If that kernel waits "
+                "for this call, it never ends here; Ctrl-C names its loop.\n",
+                call, state.call);
+    while (!driver_wait_idle(SILENT_SECONDS)) {
+    }
+}
+
+void driver_finish(void) {
+    driver_lock();
+    wait_for_kernel("the end of the program");
+    driver_unlock();
+}
+
+bool driver_set_host_function(bool inside) {
+    const bool before = mine.in_host_function;
+    mine.in_host_function = inside;
+    return before;
+}
+
+/* CUDA does not permit calls from host functions, which could free what is running. Questions do no
+ * harm. */
+static bool is_permitted(const char *call) {
+    return !mine.in_host_function || strstr(call, "Get") || strstr(call, "Query");
+}
+
+CUresult driver_enter(need what, const char *call) {
+    if (!is_permitted(call)) return CUDA_ERROR_NOT_PERMITTED;
+    pthread_mutex_lock(&state.lock);
+    if (state.busy && (!strcmp(call, "cuStreamQuery") || !strcmp(call, "cuEventQuery"))) {
+        pthread_mutex_unlock(&state.lock);
+        return CUDA_ERROR_NOT_READY;
+    }
+    wait_for_kernel(call);
     CUresult result = CUDA_SUCCESS;
+    state.depth++;
     state.call = call;
     if (what >= NEED_INIT && !state.initialised) result = CUDA_ERROR_NOT_INITIALIZED;
     if (!result) queue_before(call);
@@ -86,11 +157,15 @@ CUresult driver_enter(need what, const char *call) {
         const struct context *c = context_current();
         result = c ? c->error : CUDA_ERROR_INVALID_CONTEXT;
     }
-    if (result) pthread_mutex_unlock(&state.lock);
+    if (result) {
+        state.depth--;
+        pthread_mutex_unlock(&state.lock);
+    }
     return result;
 }
 
 CUresult driver_leave(CUresult result) {
+    state.depth--;
     pthread_mutex_unlock(&state.lock);
     watch_deliver();
     return result;
@@ -243,8 +318,14 @@ static void context_free(CUcontext c) {
     handle_free(c, HANDLE_CONTEXT);
 }
 
+/* The lowest 3 bits name one way to wait, or none. */
+static bool are_flags(unsigned flags) {
+    const unsigned scheduling = flags & 7;
+    return flags <= 0xff && !(scheduling & (scheduling - 1));
+}
+
 static CUresult create_context(CUcontext *out, unsigned flags, CUdevice device) {
-    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || !are_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
     if (device) return CUDA_ERROR_INVALID_DEVICE;
     if (mine.depth == MAX_DEPTH) return CUDA_ERROR_OUT_OF_MEMORY;
     CUcontext c = context_new(flags);
@@ -277,6 +358,7 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *out, const void *params, unsigned flag
 }
 
 static CUresult push(CUcontext c) {
+    if (!c) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(c, HANDLE_CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
     if (mine.depth == MAX_DEPTH) return CUDA_ERROR_OUT_OF_MEMORY;
     mine.stack[mine.depth++] = c;
@@ -300,6 +382,7 @@ EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out) {
 }
 
 static CUresult destroy(CUcontext c) {
+    if (!c) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(c, HANDLE_CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
     if (c->primary) return CUDA_ERROR_INVALID_CONTEXT;
     if (c == context_current()) mine.depth--;
@@ -351,6 +434,7 @@ EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 
 static CUresult set_flags(CUdevice device, unsigned flags) {
     if (device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!are_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
     CUcontext c = context_primary();
     if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
     c->flags = flags;

@@ -43,6 +43,7 @@ smk_texture *textures_list(size_t *n) {
 /* ---- resources ---- */
 
 static CUresult of_array(CUarray array, texture *t) {
+    if (!array) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(array, HANDLE_ARRAY)) return CUDA_ERROR_INVALID_HANDLE;
     t->form = array->form;
     t->array = array;
@@ -194,6 +195,7 @@ EXPORT CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DESC *
 
 static CUresult destroy(uint64_t object, bool surface) {
     texture *t = find(object, surface);
+    if (!object) return CUDA_SUCCESS;
     if (!t) return CUDA_ERROR_INVALID_VALUE;
     texture_drop(t);
     return CUDA_SUCCESS;

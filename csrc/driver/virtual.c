@@ -28,7 +28,7 @@ typedef struct CUmemAllocationProp {
 
 static CUresult check_properties(const CUmemAllocationProp *p) {
     enum { PINNED = 1, DEVICE = 1 };
-    if (!p || p->type != PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (!p || p->type != PINNED || !p->location.type) return CUDA_ERROR_INVALID_VALUE;
     if (p->requestedHandleTypes || p->location.type != DEVICE) {
         report_unsupported(
             "memory that is shared with other processes or on the host (cuMemCreate)");

@@ -2,10 +2,12 @@
  *
  * A signal that would end the program ends the kernel first, so that the report has what it did
  * until then. Then the program receives the signal, as its own handlers or the system want it. */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -15,19 +17,33 @@ enum { N_SIGNALS = sizeof SIGNALS / sizeof *SIGNALS, MAX_SHOWN = 60 };
 
 static struct {
     _Atomic bool cancel;
+    _Atomic bool apart;             /* the launch call has returned */
     volatile sig_atomic_t received; /* 0: none */
     struct sigaction before[N_SIGNALS];
     bool replaced[N_SIGNALS];
-    bool running, shown;
+    _Atomic bool running;
+    bool shown;
     const char *kernel;
     double start, last;
     uint64_t blocks;
     _Atomic uint64_t finished;
 } watch;
 
+/* Where the host's own code goes on, it is to see nothing of this handler: it returns once the
+ * program has the signal, as a system call that it interrupts returns, too. */
 static void receive(int number) {
+    enum { MAX_WAITS = 300 };
+    const struct timespec wait = {.tv_nsec = 10 * 1000 * 1000};
+    const int error = errno;
     watch.received = number;
     atomic_store(&watch.cancel, true);
+    for (int k = 0; k < MAX_WAITS && atomic_load(&watch.apart); k++)
+        nanosleep(&wait, NULL);
+    errno = error;
+}
+
+void watch_set_apart(bool apart) {
+    atomic_store(&watch.apart, apart);
 }
 
 /* Signals that the program ignores stay ignored. */
@@ -78,9 +94,13 @@ void watch_end(void) {
     watch.running = watch.shown = false;
 }
 
+int watch_take_signal(void) {
+    const int number = watch.running ? 0 : watch.received;
+    if (number) watch.received = 0;
+    return number;
+}
+
 void watch_deliver(void) {
-    const int number = watch.received;
-    if (!number || watch.running) return;
-    watch.received = 0;
-    raise(number);
+    const int number = watch_take_signal();
+    if (number) raise(number);
 }

@@ -13,7 +13,9 @@ static CUresult record_event(CUevent e) {
 
 static CUresult call_host(const CUDA_HOST_NODE_PARAMS *h) {
     launch_flush_printed();
+    const bool before = driver_set_host_function(true);
     h->fn(h->userData);
+    driver_set_host_function(before);
     return CUDA_SUCCESS;
 }
 
@@ -58,7 +60,10 @@ CUresult work_submit(CUstream stream, work *w) {
     capture *into = NULL;
     CUresult result = stream_is(stream) ? capture_of(stream, &into) : CUDA_ERROR_INVALID_HANDLE;
     if (!result && into) return capture_add(into, stream, w);
-    if (!result) result = queue_wanted() ? queue_submit(stream, w) : work_run(w);
+    if (!result)
+        result = queue_wanted()         ? queue_submit(stream, w)
+                 : background_wanted(w) ? background_run(w)
+                                        : work_run(w);
     work_free(w);
     return result;
 }

@@ -63,6 +63,12 @@ CUresult queue_query_event(CUevent e);
 /* Whether its last record has not run. */
 bool queue_has_event(CUevent e);
 
+/* ---- background.c ---- */
+
+bool background_wanted(const work *w);
+/* Takes what the work owns, unless it fails to start. */
+CUresult background_run(work *w);
+
 /* ---- copy.c ---- */
 
 CUresult copy_run(const CUDA_MEMCPY3D *c);

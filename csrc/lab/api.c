@@ -58,12 +58,16 @@ void session_drop_job(void) {
     emu_signature_free(&session.signature);
     free(session.arguments);
     free(session.pointers);
+    free(session.tensor_maps);
     session.plan = (smk_plan){0};
     session.planned = false;
     session.launch = (smk_launch){0};
     session.arguments = NULL;
     session.pointers = NULL;
     session.n_pointers = 0;
+    session.tensor_maps = NULL;
+    session.arrays_found = false;
+    session.n_tensor_maps = 0;
 }
 
 void lab_reset(void) {
@@ -166,21 +170,21 @@ int lab_buffer(double bytes, int access) {
     return session.n_buffers++;
 }
 
-static bool is_buffer(int index) {
+bool session_has_buffer(int index) {
     return index >= 0 && index < session.n_buffers;
 }
 
 unsigned char *lab_buffer_at(int index) {
-    return is_buffer(index) ? session.buffers[index].host : NULL;
+    return session_has_buffer(index) ? session.buffers[index].host : NULL;
 }
 
 size_t lab_buffer_bytes(int index) {
-    return is_buffer(index) ? session.buffers[index].bytes : 0;
+    return session_has_buffer(index) ? session.buffers[index].bytes : 0;
 }
 
 int lab_name_buffer(int index, const char *name, uint32_t element_bytes, double columns) {
     session_begin();
-    if (!is_buffer(index) || !element_bytes || element_bytes > 16 ||
+    if (!session_has_buffer(index) || !element_bytes || element_bytes > 16 ||
         !(columns >= 0 && columns <= 0x1p30))
         return smk_fail(&session.status, SMK_VALUE, "buffer %d: elements of %u bytes in rows of %g",
                         index, element_bytes, columns);
@@ -212,7 +216,8 @@ int lab_launch(const char *entry, const uint32_t shape[9], int cooperative, uint
         return session_end();
     session.arguments = calloc(s->args_bytes + 1, 1);
     session.pointers = calloc(s->n_parameters + 1, sizeof *session.pointers);
-    if (!session.arguments || !session.pointers) {
+    session.tensor_maps = calloc(s->n_parameters + 1, sizeof *session.tensor_maps);
+    if (!session.arguments || !session.pointers || !session.tensor_maps) {
         session_drop_job();
         return smk_fail_memory(&session.status, s->args_bytes, "arguments");
     }
@@ -227,7 +232,7 @@ int lab_launch(const char *entry, const uint32_t shape[9], int cooperative, uint
     return SMK_OK;
 }
 
-static const emu_parameter *find_parameter(uint32_t number) {
+const emu_parameter *session_parameter(uint32_t number) {
     const emu_signature *s = &session.signature;
     if (session.launch.entry && number < s->n_parameters) return &s->parameters[number];
     smk_fail(&session.status, SMK_VALUE, "the kernel has %zu parameters; argument %u is too many",
@@ -235,26 +240,31 @@ static const emu_parameter *find_parameter(uint32_t number) {
     return NULL;
 }
 
+smk_code session_add_pointer(uint32_t parameter, uint32_t arg_offset, int buffer, uint64_t bytes) {
+    if (session.n_pointers >= session.signature.n_parameters)
+        return smk_fail(&session.status, SMK_VALUE, "argument %u is given twice", parameter + 1);
+    memcpy(session.arguments + arg_offset, &bytes, sizeof bytes);
+    session.pointers[session.n_pointers++] = (smk_pointer){arg_offset, (uint32_t)buffer};
+    return SMK_OK;
+}
+
 int lab_argument_buffer(uint32_t parameter, int buffer, double offset) {
     session_begin();
-    const emu_parameter *p = find_parameter(parameter);
+    const emu_parameter *p = session_parameter(parameter);
     if (!p) return session_end();
-    if (p->size != sizeof(uint64_t) || !is_buffer(buffer) || !(offset >= 0 && offset <= 0x1p32))
+    if (p->size != sizeof(uint64_t) || !session_has_buffer(buffer) ||
+        !(offset >= 0 && offset <= 0x1p32))
         return smk_fail(&session.status, SMK_VALUE,
                         "argument %u: parameter of %u bytes; expected a pointer's 8, an existing "
                         "buffer, and an offset of 0 or more",
                         parameter + 1, p->size);
-    if (session.n_pointers >= session.signature.n_parameters)
-        return smk_fail(&session.status, SMK_VALUE, "argument %u is given twice", parameter + 1);
-    const uint64_t bytes = (uint64_t)offset;
-    memcpy(session.arguments + p->offset, &bytes, sizeof bytes);
-    session.pointers[session.n_pointers++] = (smk_pointer){p->offset, (uint32_t)buffer};
-    return SMK_OK;
+    session_add_pointer(parameter, p->offset, buffer, (uint64_t)offset);
+    return session_end();
 }
 
 int lab_argument_bytes(uint32_t parameter, const void *bytes, size_t size) {
     session_begin();
-    const emu_parameter *p = find_parameter(parameter);
+    const emu_parameter *p = session_parameter(parameter);
     if (!p) return session_end();
     if (size != p->size)
         return smk_fail(&session.status, SMK_VALUE,
@@ -314,16 +324,14 @@ static smk_job job_of_session(void) {
         .n_parameters = session.planned ? session.plan.n_parameters : s->n_parameters,
         .launches = session.planned ? session.plan.launches : &session.launch,
         .n_launches = session.planned ? session.plan.n_launches : 1,
+        .tensor_maps = session.planned ? session.plan.maps : session.tensor_maps,
+        .n_tensor_maps = session.planned ? session.plan.n_maps : session.n_tensor_maps,
         .buffers = session.buffers,
         .n_buffers = (size_t)session.n_buffers,
         .poll = poll_page,
         .threads = 1,
         .finished = &finished_blocks,
     };
-    if (session.planned) {
-        job.tensor_maps = session.plan.maps;
-        job.n_tensor_maps = session.plan.n_maps;
-    }
     return job;
 }
 

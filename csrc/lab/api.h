@@ -53,6 +53,13 @@ int lab_launch(const char *entry, const uint32_t shape[9], int cooperative, uint
 /* The launch's arguments, by the parameter's number: a buffer's address, or bytes. */
 int lab_argument_buffer(uint32_t parameter, int buffer, double offset);
 int lab_argument_bytes(uint32_t parameter, const void *bytes, size_t size);
+/* An argument that is a tensor map by value, or a pointer to one; see smk_tensor_map. type: NumPy's
+ * name. The tensor begins `offset` bytes into the buffer. dimensions: of each dimension, innermost
+ * first, its size, the bytes from one element to the next (not of the innermost), the box's extent
+ * and the element stride. swizzle: 0, or the span's bytes. A pointer takes a further buffer, which
+ * holds the map. */
+int lab_argument_tensor(uint32_t parameter, int buffer, double offset, const char *type,
+                        uint32_t rank, const double *dimensions, uint32_t swizzle, int fill_nan);
 
 /* The table of variants. */
 int lab_variants(void);

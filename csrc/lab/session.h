@@ -36,6 +36,7 @@ typedef struct lab_session {
     int n_declared;
     lab_array arrays[LAB_MAX_ARRAYS]; /* of the run */
     int n_arrays;
+    bool arrays_found;  /* for the job; another run of it has the same */
     bool arrays_placed; /* false: launches of several kernels, whose arrays have the same places */
     /* The job: of a plan, or one launch. */
     smk_plan plan;
@@ -45,6 +46,8 @@ typedef struct lab_session {
     unsigned char *arguments; /* signature.args_bytes */
     smk_pointer *pointers;
     size_t n_pointers;
+    smk_tensor_map *tensor_maps;
+    size_t n_tensor_maps;
     smk_recording recording;
 } lab_session;
 
@@ -54,6 +57,11 @@ extern lab_session session;
 void session_begin(void);
 smk_code session_end(void);
 void session_drop_job(void);
+/* Of the launch; NULL: it has no such parameter. */
+const emu_parameter *session_parameter(uint32_t number);
+bool session_has_buffer(int index);
+/* Places a buffer's address plus `bytes` at an offset of the arguments. */
+smk_code session_add_pointer(uint32_t parameter, uint32_t arg_offset, int buffer, uint64_t bytes);
 uint64_t *block_numbers(const double *blocks, size_t n);
 
 /* The arrays in shared memory of a job that has run: by name in the PTX, and by address; NULL:

@@ -19,6 +19,7 @@ static const lab_array *find_declared(const char *name) {
 int lab_arrays(const char *lines) {
     session_begin();
     session.n_declared = 0;
+    session.arrays_found = false;
     for (const char *line = lines; *line && session.n_declared < LAB_MAX_ARRAYS;) {
         lab_array *a = &session.declared[session.n_declared];
         if (sscanf(line, "%255s %" SCNu32 " %" SCNu64 " %" SCNu64, a->name, &a->array.element,
@@ -49,6 +50,8 @@ void session_find_arrays(const smk_job *job) {
     const smk_launch *first = &job->launches[0];
     const char *entry = first->entry;
     smk_status ignored = {0};
+    if (session.arrays_found) return;
+    session.arrays_found = true;
     session.n_arrays = 0;
     for (size_t k = 1; entry && k < job->n_launches; k++)
         if (strcmp(job->launches[k].entry, entry)) entry = NULL;

@@ -16,6 +16,9 @@ typedef struct tensor_map {
 
 static _Atomic uint64_t last_handle;
 
+static const char *const swizzles[] = {"32B", "64B", "128B"};
+static const char *const fills[] = {"nan"};
+
 /* ---- parsing the arguments ---- */
 
 static int read_type(PyArrayObject *array, smk_tensor_type *out) {
@@ -24,20 +27,12 @@ static int read_type(PyArrayObject *array, smk_tensor_type *out) {
     const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
     int result = -1;
     if (text == NULL) goto done;
-    /* TMA has no signed 8- and 16-bit types; copies treat them as unsigned. */
-    text = strcmp(text, "int8") == 0 ? "uint8" : strcmp(text, "int16") == 0 ? "uint16" : text;
-    for (int type = 0; type < SMK_N_TENSOR_TYPES && result; type++) {
-        if (strcmp(text, smk_tensor_type_name((smk_tensor_type)type)) == 0) {
-            *out = (smk_tensor_type)type;
-            result = 0;
-        }
-    }
-    if (result || PyArray_ISBYTESWAPPED(array)) {
+    result = smk_tensor_type_find(text, out) && !PyArray_ISBYTESWAPPED(array) ? 0 : -1;
+    if (result) {
         PyErr_Format(PyExc_TypeError,
                      "a TensorMap is of integers, float16, float32, float64 or bfloat16 in native "
                      "byte order, not of %S; pass a view with a dtype of the same size",
                      descr);
-        result = -1;
     }
 done:
     Py_XDECREF(name);
@@ -138,8 +133,6 @@ PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end
 
 static PyObject *tensor_map_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"array", "box", "swizzle", "element_strides", "fill", NULL};
-    static const char *const swizzles[] = {"32B", "64B", "128B"};
-    static const char *const fills[] = {"nan"};
     PyObject *array, *box, *swizzle = Py_None, *steps = Py_None, *fill = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|$OOO:TensorMap", keywords, &PyArray_Type,
                                      &array, &box, &swizzle, &steps, &fill)) {
@@ -222,17 +215,36 @@ PyObject *tensor_map_of_bytes(const module_state *state, const unsigned char *by
 
 /* ---- attributes ---- */
 
-static PyObject *get_box(tensor_map *self, void *Py_UNUSED(closure)) {
-    PyObject *box = PyTuple_New(self->map.rank);
-    for (uint32_t d = 0; box && d < self->map.rank; d++) {
-        PyObject *n = PyLong_FromUnsignedLong(self->map.box[self->map.rank - 1 - d]);
+/* One number per dimension, in the array's order. */
+static PyObject *counts_tuple(const uint32_t *counts, uint32_t rank) {
+    PyObject *out = PyTuple_New(rank);
+    for (uint32_t d = 0; out && d < rank; d++) {
+        PyObject *n = PyLong_FromUnsignedLong(counts[rank - 1 - d]);
         if (n == NULL) {
-            Py_CLEAR(box);
+            Py_CLEAR(out);
             break;
         }
-        PyTuple_SET_ITEM(box, d, n);
+        PyTuple_SET_ITEM(out, d, n);
     }
-    return box;
+    return out;
+}
+
+static PyObject *get_box(tensor_map *self, void *Py_UNUSED(closure)) {
+    return counts_tuple(self->map.box, self->map.rank);
+}
+
+static PyObject *get_element_strides(tensor_map *self, void *Py_UNUSED(closure)) {
+    return counts_tuple(self->map.step, self->map.rank);
+}
+
+static PyObject *get_swizzle(tensor_map *self, void *Py_UNUSED(closure)) {
+    if (!self->map.swizzle) Py_RETURN_NONE;
+    return PyUnicode_FromString(swizzles[self->map.swizzle - 1]);
+}
+
+static PyObject *get_fill(tensor_map *self, void *Py_UNUSED(closure)) {
+    if (!self->map.fill_nan) Py_RETURN_NONE;
+    return PyUnicode_FromString(fills[0]);
 }
 
 static PyObject *get_array(tensor_map *self, void *Py_UNUSED(closure)) {
@@ -257,6 +269,10 @@ static PyGetSetDef tensor_map_getset[] = {
     {"array", (getter)get_array, NULL, "The array.", NULL},
     {"box", (getter)get_box, NULL, "Elements of the box, in the order of the array's dimensions.",
      NULL},
+    {"swizzle", (getter)get_swizzle, NULL, "None, '32B', '64B' or '128B'.", NULL},
+    {"element_strides", (getter)get_element_strides, NULL,
+     "Per dimension, which elements are copied: every n-th.", NULL},
+    {"fill", (getter)get_fill, NULL, "None or 'nan'.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -19,7 +19,12 @@ export class LabError extends Error {
 }
 
 /** @typedef {{kind: "f"|"i"|"u"|"b", size: number, scalarSize: number, offset: number}} Parameter */
-/** @typedef {{buffer: number, offset?: number} | {value: number|bigint} | {bytes: Uint8Array}} Argument */
+/**
+ * Lists are in the order of the array's dimensions, which lies without gaps.
+ * @typedef {{buffer: number, offset?: number, type: string, shape: number[], box: number[],
+ *   swizzle?: "32B"|"64B"|"128B"|null, element_strides?: number[], fill?: "nan"|null}} Tensor
+ */
+/** @typedef {{buffer: number, offset?: number} | {tensor: Tensor} | {value: number|bigint} | {bytes: Uint8Array}} Argument */
 
 const ACCESS = { work: 0, in: 1, out: 2, inout: 3 };
 const PATTERNS = { constant: 0, index: 1, random: 2 };
@@ -27,6 +32,7 @@ const RUN_FLAGS = { trace: 1, hazards: 2, equalWrites: 4, byInstruction: 8 };
 const BANK_KINDS = { load: 0, store: 1, atomic: 2, ldmatrix: 3, stmatrix: 3 };
 const BANK_NUMBERS = 37;
 const LANES = 32;
+const SWIZZLES = { "32B": 32, "64B": 64, "128B": 128 };
 const WASI_OK = 0;
 const WASI_NO = 52; // ENOSYS
 
@@ -43,6 +49,33 @@ function encode(parameter, value) {
       bytes[k] = Number((wide >> BigInt(8 * k)) & 255n);
   }
   return bytes;
+}
+
+/** Size, bytes between elements, box and element stride of each dimension, innermost first. */
+function dimensionsOf({ type, shape, box, element_strides }) {
+  const steps = element_strides ?? shape.map(() => 1);
+  for (const [name, list] of Object.entries({ box, element_strides: steps }))
+    if (!Array.isArray(list) || list.length !== shape.length)
+      throw new LabError("value", `tensor map: ${name} needs ${shape.length} numbers, as many as the array has dimensions`);
+  const numbers = [];
+  let bytes = Number(/\d+/.exec(type)?.[0] ?? 0) / 8;
+  for (let d = shape.length - 1; d >= 0; d--) {
+    // The distance between the elements of a dimension that has one is not used, but checked.
+    numbers.push(shape[d], shape[d] < 2 ? Math.ceil(bytes / 16) * 16 : bytes, box[d], steps[d]);
+    bytes *= shape[d];
+  }
+  return Float64Array.from(numbers);
+}
+
+function swizzleBytes(name) {
+  if (name === null || name === undefined) return 0;
+  if (Object.hasOwn(SWIZZLES, name)) return SWIZZLES[name];
+  throw new LabError("value", `tensor map: expected a swizzle of ${Object.keys(SWIZZLES).join(", ")}, found ${name}`);
+}
+
+function fillsNan(name) {
+  if (name === null || name === undefined || name === "nan") return name ? 1 : 0;
+  throw new LabError("value", `tensor map: expected nan or nothing as fill, found ${name}`);
 }
 
 /** {tile: 32} as the C functions read it. */
@@ -258,9 +291,19 @@ export class Emulator {
       this.#check(this.exports.lab_argument_buffer(number, buffer, offset));
       return;
     }
+    if (argument.tensor) return void this.#tensor(number, argument.tensor);
     const bytes = argument.bytes ?? encode(parameter, argument.value);
     this.#with([bytes], (at) =>
       this.#check(this.exports.lab_argument_bytes(number, at, bytes.length)),
+    );
+  }
+
+  #tensor(number, tensor) {
+    const { buffer, offset = 0, type, shape, swizzle, fill } = tensor;
+    const { exports } = this;
+    const last = [swizzleBytes(swizzle), fillsNan(fill)];
+    this.#with([type, dimensionsOf(tensor)], (...at) =>
+      this.#check(exports.lab_argument_tensor(number, buffer, offset, at[0], shape.length, at[1], ...last)),
     );
   }
 

@@ -110,10 +110,10 @@ class ArgumentRow {
     this.name = field(argument.name ?? "x", "name", "name");
     this.type = select(typeNames, argument.type, onchange, { "aria-label": "type" });
     this.kind = select(
-      [["array", "array"], ["scalar", "number"]],
-      argument.shape ? "array" : "scalar",
+      [["array", "array"], ["scalar", "number"], ["tensor", "tensor map"]],
+      argument.tensor ? "tensor" : argument.shape ? "array" : "scalar",
       () => this.#changed(onchange),
-      { "aria-label": "array or number" },
+      { "aria-label": "array, number or tensor map" },
     );
     this.shape = field((argument.shape ?? [1024]).join(", "), "shape", "lengths");
     const fills = FILLS.filter((fill) => fill !== "data" || argument.fill === "data");
@@ -125,6 +125,7 @@ class ArgumentRow {
     );
     this.value = field(argument.value ?? 0, "value", "value");
     this.seed = field(argument.seed ?? 1, "seed", "seed of the random numbers");
+    this.tensor = new TensorFields(argument.tensor ?? {}, field, onchange);
     this.low = argument.low;
     this.high = argument.high;
     this.labels = {
@@ -132,6 +133,7 @@ class ArgumentRow {
       fill: h("label", {}, "fill ", this.fill),
       value: h("label", {}, "value ", this.value),
       seed: h("label", {}, "seed ", this.seed),
+      ...this.tensor.labels,
     };
     this.element = h(
       "div",
@@ -153,10 +155,11 @@ class ArgumentRow {
   }
 
   #changed(onchange) {
-    const array = this.kind.value === "array";
+    const array = this.kind.value !== "scalar";
     this.labels.shape.hidden = this.labels.fill.hidden = !array;
     this.labels.value.hidden = array && this.fill.value !== "constant";
     this.labels.seed.hidden = !array || this.fill.value !== "random";
+    for (const label of Object.values(this.tensor.labels)) label.hidden = this.kind.value !== "tensor";
     onchange();
   }
 
@@ -173,7 +176,7 @@ class ArgumentRow {
     const argument = { name, type };
     if (this.kind.value === "scalar") argument.value = this.#number(this.value.value, "the value");
     else {
-      argument.shape = this.shape.value.split(/[,x×\s]+/).filter(Boolean).map(Number);
+      argument.shape = numbersOf(this.shape.value);
       argument.fill = this.fill.value;
       if (argument.fill === "constant") argument.value = this.#number(this.value.value, "the value");
       if (argument.fill === "data") argument.data = this.data;
@@ -182,9 +185,37 @@ class ArgumentRow {
         argument.low = this.low ?? (isInteger(type) ? 0 : -8);
         argument.high = this.high ?? (isInteger(type) ? 99 : 8);
       }
+      if (this.kind.value === "tensor") argument.tensor = this.tensor.read();
     }
     check(argument);
     return argument;
+  }
+}
+
+const numbersOf = (text) => text.split(/[,x×\s]+/).filter(Boolean).map(Number);
+
+/** The fields of a tensor map. Their values are checked with those of the argument. */
+class TensorFields {
+  constructor({ box = [16, 16], swizzle = null, element_strides: steps, fill = null }, field, onchange) {
+    this.box = field(box.join(", "), "box", "box: lengths of one copy");
+    this.steps = field(steps?.join(", ") ?? "", "steps", "element strides; empty: 1");
+    const swizzles = [["", "none"], ...["32B", "64B", "128B"].map((name) => [name, name])];
+    this.swizzle = select(swizzles, swizzle ?? "", onchange, { "aria-label": "swizzle" });
+    this.fill = select([["", "0"], ["nan", "NaN"]], fill ?? "", onchange, { "aria-label": "value outside of the array" });
+    this.labels = {
+      box: h("label", {}, "box ", this.box),
+      swizzle: h("label", {}, "swizzle ", this.swizzle),
+      steps: h("label", {}, "element strides ", this.steps),
+      outside: h("label", {}, "outside ", this.fill),
+    };
+  }
+
+  read() {
+    const tensor = { box: numbersOf(this.box.value) };
+    if (this.swizzle.value) tensor.swizzle = this.swizzle.value;
+    if (this.steps.value.trim()) tensor.element_strides = numbersOf(this.steps.value);
+    if (this.fill.value) tensor.fill = this.fill.value;
+    return tensor;
   }
 }
 
@@ -201,7 +232,8 @@ export function workerLaunch(launch, entry) {
       const { name, type, shape } = argument;
       if (!shape) return { value: argument.value };
       const columns = shape.length > 1 ? shape.at(-1) : 0;
-      return { bytes: bytesOf(argument), name: { name, element: itemBytes(type), columns } };
+      const tensor = argument.tensor && { ...argument.tensor, type, shape };
+      return { bytes: bytesOf(argument), name: { name, element: itemBytes(type), columns }, tensor };
     }),
   };
 }
@@ -242,6 +274,10 @@ export function argumentsOf(source) {
     .split(",")
     .filter((part) => part.trim())
     .map((part) => {
+      if (/\bCUtensorMap\b/.test(part)) {
+        const name = /(\w+)\s*$/.exec(part)?.[1] ?? "map";
+        return { name, type: "float32", shape: [64, 64], fill: "range", tensor: { box: [16, 16] } };
+      }
       const pointer = part.includes("*");
       const words = part.replace(/\b(const|volatile|__restrict__)\b|\*/g, " ").trim().split(/\s+/);
       const name = words.length > 1 ? words.pop() : "x";

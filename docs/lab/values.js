@@ -3,6 +3,8 @@
 // An argument of a kernel is
 //   {name, type, shape: [..], fill: "constant" | "range" | "random" | "data", value, low, high, seed, data}
 //   {name, type, value}                        a scalar
+// With `tensor: {box: [..], swizzle?, element_strides?, fill?}` the kernel is given a tensor map of
+// the array, as smemkern.TensorMap has it; the emulator checks its numbers.
 // `data` is base64 of the array's bytes. Exercises and shared links use the same form.
 
 const MOST_BYTES = 256 * 2 ** 20;
@@ -117,6 +119,14 @@ export function check(argument) {
   checkedShape(argument);
   if (!FILLS.includes(argument.fill))
     throw Error(`${argument.name}: there is no fill ${argument.fill}; use ${FILLS.join(", ")}`);
+  if (argument.tensor !== undefined) checkTensor(argument);
+}
+
+function checkTensor({ name, tensor, shape }) {
+  if (typeof tensor !== "object" || tensor === null) throw Error(`${name}: expected a tensor map with a box`);
+  for (const [what, list] of [["box", tensor.box], ["element strides", tensor.element_strides ?? shape.map(() => 1)]])
+    if (!Array.isArray(list) || list.length !== shape.length || !list.every((n) => Number.isInteger(n) && n >= 1))
+      throw Error(`${name}: expected the ${what} as ${shape.length} positive integers, one per length of the array`);
 }
 
 /** The bytes of an array argument. */
@@ -161,5 +171,6 @@ export function described(argument) {
     random: () => `random, seed ${argument.seed ?? 1}`,
     data: () => "data of the link",
   }[argument.fill]();
-  return `${argument.type}[${argument.shape.join(", ")}], ${fill}`;
+  const map = argument.tensor ? `, as a tensor map with boxes of ${argument.tensor.box.join(" × ")}` : "";
+  return `${argument.type}[${argument.shape.join(", ")}], ${fill}${map}`;
 }

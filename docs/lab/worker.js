@@ -15,7 +15,7 @@ function prepare({ ptx, launch, declared = [] }) {
     emulator.bytes(buffer).set(argument.bytes);
     emulator.name(buffer, argument.name);
     buffers.push(buffer);
-    return { buffer };
+    return argument.tensor ? { tensor: { ...argument.tensor, buffer } } : { buffer };
   });
   emulator.launch({ ...launch, args });
   return buffers;

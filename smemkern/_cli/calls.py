@@ -64,7 +64,7 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
         default=[],
         metavar="SPEC",
         help="an argument of the kernel: f32[1024], f32[64,64]=random, 5, i32=5, file.npy, "
-        "{5,f32[64]} (a struct)",
+        "{5,f32[64]} (a struct), tensor{f32[64,64],box=16x32} (a tensor map)",
     )
     parser.add_argument(
         "--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory (0)"

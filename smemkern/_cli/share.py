@@ -4,8 +4,8 @@ A link is lab.html#v1=<base64url of a deflated JSON document>; docs/lab/share.js
 the same document:
 
     {"source", "file", "ptx", "kernel", "launch": {"grid", "block", "shared_bytes", "cluster"?,
-     "cooperative"?, "arguments": [{"name", "type", "shape", "fill", "value" | "data"} | {"name",
-     "type", "value"}]}}
+     "cooperative"?, "arguments": [{"name", "type", "shape", "fill", "value" | "data",
+     "tensor"?: {"box", "swizzle", "element_strides", "fill"}} | {"name", "type", "value"}]}}
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from .._compiler import parameters
-from .._core import Kernel
+from .._core import Kernel, TensorMap
 from .._render.document import Listing, Paragraph
+from .._trace import argspec
 from . import calls, common
 from .common import Answer
 
@@ -125,6 +126,8 @@ def shared(
 def _argument(text: str, value: Any, name: str) -> dict[str, Any]:
     if isinstance(value, tuple):
         raise ValueError(f"argument {text!r}: the laboratory page has no structs")
+    if isinstance(value, TensorMap):
+        return _tensor(text, value, name)
     if not isinstance(value, np.ndarray):
         return {"name": name, **_scalar(text, value)}
     known = {"name": name, "type": value.dtype.name, "shape": list(value.shape)}
@@ -139,6 +142,19 @@ def _argument(text: str, value: Any, name: str) -> dict[str, Any]:
             return {**known, "fill": "constant", "value": first}
     data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
     return {**known, "fill": "data", "data": data}
+
+
+def _tensor(text: str, value: TensorMap, name: str) -> dict[str, Any]:
+    """The array as it would be alone, and how the map copies it."""
+    array = _argument(argspec.tensor_members(text)[0], value.array, name)
+    any_other_than_1 = max(value.element_strides) > 1
+    options = {
+        "box": list(value.box),
+        "swizzle": value.swizzle,
+        "element_strides": list(value.element_strides) if any_other_than_1 else None,
+        "fill": value.fill,
+    }
+    return {**array, "tensor": {key: one for key, one in options.items() if one is not None}}
 
 
 def _scalar(text: str, value: Any) -> dict[str, Any]:

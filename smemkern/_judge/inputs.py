@@ -143,8 +143,10 @@ _SCALAR = re.compile(r"(?P<type>[iu](?:8|16|32|64)|u?int\d+)=(?P<value>.+)", re.
 
 def template(given: Any) -> Template:
     """The template of an argument: text as on the command line, an array or a number."""
-    if isinstance(given, tuple) or (isinstance(given, str) and given.startswith("{")):
-        raise TypeError(f"judge takes arrays and numbers, and no structs: {given!r:.80}")
+    if isinstance(given, tuple) or (isinstance(given, str) and "{" in given):
+        raise TypeError(
+            f"judge takes arrays and numbers, and no structs or tensor maps: {given!r:.80}"
+        )
     if not isinstance(given, str):
         return Template(given)
     array = _ARRAY.fullmatch(given)

@@ -125,18 +125,22 @@ def _describe_arrays(header: dict[str, Any], call: Again, places: Any) -> None:
         for name, array in zip(call.names, header["arrays"], strict=False):
             array["name"] = name
         given = [*call.args, *(None,) * len(header["arrays"])]
-        for array, value in zip(header["arrays"], given, strict=False):
+        for array, value in zip(header["arrays"], map(_array_of, given), strict=False):
             if isinstance(value, np.ndarray):
                 _describe_array(array, value, 0)
         return
     for argument, buffer, offset in reversed(places or ()):
         array = header["arrays"][buffer]
-        value = call.args[2 + argument] if 2 + argument < len(call.args) else None
+        value = _array_of(call.args[2 + argument]) if 2 + argument < len(call.args) else None
         number = call.numbers[argument] if argument < len(call.numbers) else -1
         array["name"] = call.names[number] if number >= 0 else None
         array["argument"] = argument
         if isinstance(value, np.ndarray):
             _describe_array(array, value, offset)
+
+
+def _array_of(value: Any) -> Any:
+    return value.array if isinstance(value, _core.TensorMap) else value
 
 
 def _describe_array(array: dict[str, Any], value: NDArray[Any], offset: int) -> None:

@@ -5,6 +5,8 @@
                         zeros, ones, or any number
     5, 0.5              a number of the parameter's type
     {5,f32[64]}         a struct of these, in which an array is a pointer and 5 an int
+    tensor{f32[64,64]=random,box=16x32,swizzle=128B,element_strides=2x1,fill=nan}
+                        a tensor map of an array; all after the box can be left out
 
 Types are a letter and a number of bits (f16 f32 f64, i8 ... i64, u8 ... u64) or NumPy's names.
 """
@@ -18,13 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from .._core import TensorMap
+
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.+))?", re.ASCII)
 _SCALAR = re.compile(r"(?P<type>\w+)=(?P<value>.+)", re.ASCII)
 _MAX_STRUCTS = 100
 _FORMS = (
     "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), 5, i32=5, a file x.npy, "
-    "or a struct of these {5,f32[64]}"
+    "a struct of these {5,f32[64]}, or a tensor map tensor{f32[64,64],box=16x32}"
 )
 
 
@@ -88,7 +92,7 @@ def _plain_number(text: str) -> int | float | None:
     return None
 
 
-Argument = np.ndarray[Any, Any] | np.generic | int | float | tuple[Any, ...]
+Argument = np.ndarray[Any, Any] | np.generic | int | float | tuple[Any, ...] | TensorMap
 
 
 def _members(text: str) -> list[str]:
@@ -101,6 +105,42 @@ def _members(text: str) -> list[str]:
         else:
             parts[-1] += letter
     return [part.strip() for part in parts]
+
+
+_TENSOR_OPTIONS = ("box", "swizzle", "element_strides", "fill")
+
+
+def tensor_members(text: str) -> list[str]:
+    """The array and the options of tensor{...}, as texts."""
+    return _members(text[len("tensor{") : -1])
+
+
+def _tensor(text: str, rng: np.random.Generator) -> TensorMap:
+    """A tensor map: an array, then the options of TensorMap, lists as 16x32."""
+    first, *given = tensor_members(text)
+    array = argument(first, rng)
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"argument {text!r}: expected an array first, found {first!r}")
+    options: dict[str, Any] = {}
+    for one in given:
+        name, _, value = one.partition("=")
+        if name not in _TENSOR_OPTIONS or name in options:
+            known = ", ".join(_TENSOR_OPTIONS)
+            raise ValueError(f"argument {text!r}: expected each of {known} once, found {one!r}")
+        lists = name in ("box", "element_strides")
+        options[name] = _counts(value, text) if lists else value
+    if "box" not in options:
+        raise ValueError(f"argument {text!r}: a tensor map needs a box, as box=16x32")
+    try:
+        return TensorMap(array, **options)
+    except (TypeError, ValueError) as wrong:
+        raise ValueError(f"argument {text!r}: {wrong}") from None
+
+
+def _counts(given: str, text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"\d+(x\d+)*", given, re.ASCII):
+        raise ValueError(f"argument {text!r}: expected numbers, as 16x32, found {given!r}")
+    return tuple(map(int, given.split("x")))
 
 
 def argument(text: str, rng: np.random.Generator) -> Argument:
@@ -125,6 +165,8 @@ def argument(text: str, rng: np.random.Generator) -> Argument:
         if text.count("{") > _MAX_STRUCTS:
             raise ValueError(f"an argument has more than {_MAX_STRUCTS} structs")
         return tuple(argument(part, rng) for part in _members(text[1:-1]))
+    if text.startswith("tensor{") and text.endswith("}"):
+        return _tensor(text, rng)
     if text.endswith(".npy"):
         return np.load(Path(text), allow_pickle=False)
     if found := _ARRAY.fullmatch(text):

@@ -26,14 +26,15 @@ def test_native_is_the_best_of_this_cpu(monkeypatch, tmp_path, flags, variants):
     )
     assert cpu.variants() == variants
     quick = cpu.flags("csrc/emu/cpu_baseline.c", variants)
-    assert quick == (["-O1"] if variants else [])
-    assert cpu.flags("csrc/emu/cpu_v3.c", variants) == []
+    assert quick == (["-O0"] if variants else ["-O3"])
+    assert cpu.flags("csrc/emu/cpu_v3.c", variants) == ["-O3"]
+    assert cpu.flags("csrc/emu/emu.c", variants) == []
 
 
 def test_all(monkeypatch):
     monkeypatch.setenv(cpu.VARIABLE, "all")
     assert cpu.variants() == cpu.V3 + cpu.V4
-    assert cpu.flags("csrc/emu/cpu_baseline.c", cpu.variants()) == []
+    assert cpu.flags("csrc/emu/cpu_baseline.c", cpu.variants()) == ["-O3"]
 
 
 def test_another_value_is_refused(monkeypatch):

@@ -21,6 +21,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr address);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
+CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
+CUresult cuStreamQuery(handle stream);
 CUresult cuMipmappedArrayDestroy(handle array);
 CUresult cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, handle stream, void **params, void **extra);
@@ -39,13 +41,13 @@ static CUresult start(const char *kernel, unsigned threads, CUdeviceptr address,
     handle f;
     void *params[] = {&address, &n};
     check(cuModuleGetFunction(&f, module, kernel), "cuModuleGetFunction");
-    const unsigned blocks = strcmp(kernel, "blocks") ? 1 : N;
+    const unsigned blocks = strcmp(kernel, "blocks") && strcmp(kernel, "sweep") ? 1 : N;
     return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, NULL, params, NULL);
 }
 
 int main(int n, char **words) {
     handle context;
-    int device, values[N];
+    int device, values[N], *pinned = values;
     CUdeviceptr address;
     check(cuInit(0), "cuInit");
     check(cuDeviceGet(&device, 0), "cuDeviceGet");
@@ -78,6 +80,18 @@ int main(int n, char **words) {
             fflush(stdout);
         } else if (!strcmp(word, "sleep"))
             pause();
+        else if (!strcmp(word, "pinned")) { /* the memory of all that follows */
+            check(cuMemHostAlloc((void **)&pinned, sizeof values, 0), "cuMemHostAlloc");
+            memset(pinned, 0, sizeof values);
+            address = (CUdeviceptr)(uintptr_t)pinned;
+        } else if (!strcmp(word, "signal"))
+            __atomic_store_n(&pinned[0], 1, __ATOMIC_RELEASE);
+        else if (!strcmp(word, "query"))
+            printf("query %d\n", cuStreamQuery(NULL));
+        else if (!strcmp(word, "answer"))
+            printf("answer %d\n", pinned[1]);
+        else if (!strcmp(word, "large"))
+            check(cuMemAlloc_v2(&address, (size_t)16 << 30), "cuMemAlloc");
         else
             printf("%s %d\n", word, start(word, 128, address, N));
     }

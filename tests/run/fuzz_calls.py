@@ -15,6 +15,7 @@ library, seed, ptx = sys.argv[1:]
 rng = random.Random(int(seed))
 driver = ctypes.CDLL(library)
 OUT = ctypes.create_string_buffer(1 << 16)  # as large as any copy here, or no allocation is
+ROOM = ctypes.create_string_buffer(1 << 17)  # to register
 LARGEST = 1 << 40  # bytes: more than the host gives
 NAME = ctypes.create_string_buffer(b"add")
 IMAGE = ctypes.create_string_buffer(Path(ptx).read_bytes())
@@ -74,6 +75,20 @@ cuMemAddressReserve >a s s a i|cuMemAddressReserve >a G 0 0 0|cuMemAddressFree a
 cuMemCreate >h G P 0|cuMemMap a G 0 h 0|cuMemMap a s s h i|cuMemUnmap a G|cuMemUnmap a s
 cuMemSetAccess a s d i|cuMemGetAccess p d a|cuMemGetAllocationGranularity p P i
 cuCtxEnablePeerAccess h i|cuDeviceGetGraphMemAttribute i i p|cuMemPoolGetAccess p h d"""
+# Host functions, user objects, linking, contexts, pools, and images of random bytes.
+MORE += """
+cuLaunchHostFunc h f z|cuStreamAddCallback h f z 0|cuGraphAddHostNode >h h l 0 H
+cuGraphHostNodeSetParams h H|cuGraphExecHostNodeSetParams h h H|cuUserObjectCreate >h z f i i
+cuUserObjectRetain h i|cuGraphRetainUserObject h h i i|cuGraphRetainUserObject h h 1 1
+cuLinkCreate_v2 0 z z >h|cuLinkAddData_v2 h 1 m I z 0 z z|cuLinkAddData_v2 h i F I z 0 z z
+cuLinkComplete h >a p|cuLinkDestroy h|cuModuleLoadData >h F|cuLibraryLoadData >h F z z 0 z z 0
+cuCtxCreate_v2 >h 0 0|cuCtxDetach h|cuCtxPushCurrent_v2 h|cuMemPoolCreate >h P|cuMemPoolDestroy h
+cuMemAllocFromPoolAsync >a s h h|cuMemPoolSetAttribute h i p|cuMemPoolGetAttribute h i p
+cuMemHostRegister_v2 r c i|cuMemHostUnregister r|cuMemHostGetDevicePointer_v2 >a r i
+cuPointerGetAttributes i8 x k a|cuStreamCopyAttributes h h|cuEventRecordWithFlags h h i
+cuOccupancyAvailableDynamicSMemPerBlock p h i i|cuOccupancyMaxPotentialBlockSize p p h z s i
+cuModuleEnumerateFunctions p i8 h|cuLibraryEnumerateKernels p i8 h|cuLaunchKernelEx L h k z
+cuGraphDebugDotPrint h z i|cuGraphInstantiateWithParams >h h z|cuStreamSetAttribute h i p"""
 CALLS = f"{CALLS}\n{MORE}"
 CALLS = [call.split() for line in CALLS.splitlines() for call in line.split("|")]
 
@@ -112,6 +127,10 @@ ROLES = {
     "cuMem(Map|Release)": ["cuMemCreate"],
     "cuLaunch|cuFunc|cuOcc": ["cuModuleGetFunction", "cuStreamCreate"],
     "cuModule|cuLibrary": ["cuModuleLoadData"],
+    "cuLink": ["cuLinkCreate"],
+    "cuUserObject": ["cuUserObject"],
+    "cuMemPool|cuMemAllocFrom": ["cuMemPoolCreate", "cuStreamCreate"],
+    "cuCtx(Push|Detach|SetCur)": ["cuCtxCreate"],
 }
 
 
@@ -167,6 +186,37 @@ def halves(low, high):
     return low % 2**32 | (high % 2**32) << 32
 
 
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def CALLED(_):
+    pass
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def CALLING(_):
+    """A host function that calls CUDA, which programs must not."""
+    call(rng.choice(CALLS))
+
+
+def damaged_image():
+    """A fat binary of one entry, with some random fields; as long as its headers say, or longer."""
+    body = rng.randbytes(rng.choice([0, 8, 64, 500]))
+    if rng.random() < 0.5:
+        body = bytes.fromhex("28b52ffd") + rng.choice([b"\x00\x58", b"\x20\x40"]) + body
+    flags = rng.choice([0, 0x2000, 0x8000, 0xA000])
+    fields = [
+        rng.choice([1, 2]) | 0x0101 << 16, rng.choice([64, 64, 64, 0, 72]),
+        len(body), 0, rng.choice([len(body), 0, len(body) + 1]), 0, 0,
+        rng.choice([0, 50, 80, 90, 120]), 0, 0, flags, 0, 0, 0, rng.choice([0, 10, 1000, 2**31]), 0,
+    ]  # fmt: skip
+    entry = b"".join(one.to_bytes(4, "little") for one in fields) + body
+    head = (
+        0xBA55ED50.to_bytes(4, "little") + bytes([1, 0, 16, 0]) + len(entry).to_bytes(8, "little")
+    )
+    made = ctypes.create_string_buffer(head + entry + bytes(4096))
+    KEPT.append(made)
+    return ctypes.cast(made, ctypes.c_void_p)
+
+
 FORMATS = [1, 2, 3, 8, 9, 10, 16, 32, 32, 32, 0, 5, 0xB0]
 STRUCTURES = {
     "A": lambda: words(  # CUDA_ARRAY3D_DESCRIPTOR
@@ -199,6 +249,16 @@ STRUCTURES = {
     "d": lambda: words(*[rng.choice([number(), size(), address(), handle()]) for _ in range(30)]),
     "l": lambda: words(*[handle_of("cuGraphAdd") for _ in range(40)]),
     "c": lambda: ctypes.c_uint64(copied_size()),
+    "L": lambda: words(  # CUlaunchConfig
+        halves(number(), 1), halves(1, rng.choice([1, 32])), halves(1, 1), 0, handle(), 0, 0
+    ),
+    "H": lambda: words(ctypes.cast(rng.choice([CALLED, CALLING]), ctypes.c_void_p).value, 0),
+    "f": lambda: rng.choice([CALLED, CALLED, CALLING]),
+    "F": damaged_image,
+    "I": lambda: ctypes.c_uint64(len(IMAGE)),
+    "r": lambda: ctypes.c_void_p(ctypes.addressof(ROOM) + rng.choice([8192, 8192, 4096, 4, 0])),
+    "x": lambda: (ctypes.c_int * 8)(*[rng.randrange(-1, 20) for _ in range(8)]),
+    "i8": lambda: ctypes.c_int(rng.randrange(8)),
     "0": lambda: ctypes.c_uint64(0),
     "1": lambda: ctypes.c_uint64(1),
     "n8": lambda: words(8),
@@ -231,6 +291,19 @@ def argument(letter, name):
     return ctypes.c_uint64({"s": of_size, "h": handle, "a": address}[letter]() % 2**64)
 
 
+def call(words_of_call):
+    name, *letters = words_of_call
+    made = ctypes.c_uint64(0)
+    given = list(arguments(name, letters, made))
+    result = getattr(driver, name)(*given)
+    seen.setdefault(name, set()).add(result)
+    for one in letters:
+        if one[0] == ">" and result == 0:
+            kept = handles if one == ">h" else addresses
+            kept.append((made.value, name) if one == ">h" else made.value)
+            del kept[:-100]
+
+
 seen = {}
 OUT.raw = bytes(len(OUT))
 wrong = [] if driver.cuInit(0) == 0 else ["cuInit"]
@@ -242,16 +315,7 @@ for step in range(6000):
                 driver.cuStreamEndCapture(ctypes.c_uint64(one), ctypes.byref(ctypes.c_uint64(0)))
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
         driver.cuCtxSetCurrent(context)
-    name, *letters = rng.choice(CALLS)
-    made = ctypes.c_uint64(0)
-    given = list(arguments(name, letters, made))
     OUT.raw = bytes(len(OUT))
     del KEPT[:-100]
-    result = getattr(driver, name)(*given)
-    seen.setdefault(name, set()).add(result)
-    for one in letters:
-        if one[0] == ">" and result == 0:
-            kept = handles if one == ">h" else addresses
-            kept.append((made.value, name) if one == ">h" else made.value)
-            del kept[:-100]
+    call(rng.choice(CALLS))
 print(json.dumps({"wrong": wrong, "seen": {name: sorted(all_) for name, all_ in seen.items()}}))

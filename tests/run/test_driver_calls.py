@@ -20,9 +20,7 @@ from smemkern._device.published_ceilings import PUBLISHED
 HERE = Path(__file__).resolve().parent
 PTX = HERE / "kernels.ptx"
 DRIVER = Path(smemkern.__file__).parent / "driver" / "libcuda.so.1"
-# 9: the runtime's number for launches of wrong sizes (csrc/driver/launch.c)
 CUDA_ERRORS = {
-    9,
     0,
     1,
     2,
@@ -34,13 +32,17 @@ CUDA_ERRORS = {
     209,
     215,
     218,
+    301,
     400,
     500,
+    600,
     700,
+    712,
     713,
     716,
     719,
     720,
+    800,
     801,
     217,  # peers, captures and graphs
     401,

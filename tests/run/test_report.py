@@ -167,6 +167,14 @@ def test_interrupt_in_a_kernel(interrupted, number):
     assert "the program did not come to its end" in out and "free 0" not in out
 
 
+def test_the_report_of_a_kernel_with_much_memory_comes_soon(interrupted):
+    """What is looked through at a launch's end, 16 GiB here, is left at a signal."""
+    start = time.monotonic()
+    status, out = interrupted("large ready sweep", signal.SIGTERM)
+    assert status == 128 + signal.SIGTERM and time.monotonic() - start < 20
+    assert "sweep: 1 launch at driver_calls.c" in out and "interrupted" in out
+
+
 def test_interrupt_in_the_hosts_code(interrupted):
     status, out = interrupted("fill add ready sleep free")
     assert status == 128 + signal.SIGINT and "1 kernel, 1 launch: 0 hazards" in out

@@ -66,12 +66,13 @@ def test_correct_programs_stay_so(printed, name):
 
 @pytest.mark.parametrize("name", [one for one in NAMES if one != "not-pinned"])
 def test_missing_waits_show(printed, name):
-    """In most seeds; without --shuffle they do not."""
+    """In at least one order of four, so 100 seeds without one have a chance of 1e-12; without
+    --shuffle they do not."""
     first = random.randrange(2**40)
-    found = [printed(seed, name, "wrong") for seed in range(first, first + SEEDS)]
     assert printed(None, name, "wrong") == "6"
-    assert SEEDS - found.count("6") >= SEEDS // 8, (first, found)
-    assert found == [printed(seed, name, "wrong") for seed in range(first, first + SEEDS)]
+    shown = next((s for s in range(first, first + 100) if printed(s, name, "wrong") != "6"), None)
+    assert shown is not None, first
+    assert len({printed(shown, name, "wrong") for _ in range(4)}) == 1, shown  # a seed is an order
 
 
 def test_the_report_has_the_lines_of_the_calls(streams):

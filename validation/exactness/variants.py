@@ -51,7 +51,11 @@ class Call:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        return {"variant": self.variant, **self.params}
+        """K is left whole unless the call says otherwise, so that counts do not follow the model
+        that chooses the number of parts."""
+        row = table()[self.op, self.variant]
+        whole = {"split": 1} if row.rate and not row.skinny else {}
+        return {"variant": self.variant, **whole, **self.params}
 
     def run(self, device: str) -> None:
         operands = self.operands()

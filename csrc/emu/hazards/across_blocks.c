@@ -4,9 +4,14 @@
  * all are done, this file compares the shadow memory of different host threads. No two blocks are
  * ordered here: a launch whose blocks synchronise with each other runs on one host thread.
  */
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "detector.h"
+
+/* After a launch is interrupted, its comparison goes on for at most this long. */
+enum { GRACE_SECONDS = 1, GRANULES_PER_LOOK = 1 << 16 };
 
 static bool has_equal_values(const detector *a, const detector *b, uint64_t region, uint64_t offset,
                              uint32_t bytes) {
@@ -90,7 +95,24 @@ static void compare_granule(hazards *h, const detector *writer, uint64_t region,
     }
 }
 
-static void compare_region(hazards *h, uint64_t region) {
+typedef struct time_limit {
+    const launch *launch;
+    struct timespec start;
+    uint32_t granules; /* since the last look */
+} time_limit;
+
+static bool is_over(time_limit *t) {
+    struct timespec now;
+    const launch *l = t->launch;
+    if (++t->granules < GRANULES_PER_LOOK) return false;
+    t->granules = 0;
+    if (!atomic_load(&l->stop) && !(l->cancel && atomic_load(l->cancel))) return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec - t->start.tv_sec > GRACE_SECONDS;
+}
+
+/* False: the time is over. */
+static bool compare_region(hazards *h, uint64_t region, time_limit *limit) {
     uint32_t bytes = 4;
     uint64_t size = 0;
     bool written = false;
@@ -101,17 +123,22 @@ static void compare_region(hazards *h, uint64_t region) {
         size = s->bytes;
         if (1u << s->shift < bytes) bytes = 1u << s->shift;
     }
-    for (uint64_t offset = 0; written && offset < size; offset += bytes)
+    for (uint64_t offset = 0; written && offset < size; offset += bytes) {
+        if (is_over(limit)) return false;
         for (const detector *d = h->joined; d; d = d->next) {
             const shadow *s = &d->regions[region];
             if (!s->written || !epoch_at(s->epochs.write, s, offset)) continue;
             compare_granule(h, d, region, offset, bytes);
             break;
         }
+    }
+    return true;
 }
 
 void blocks_compare(hazards *h) {
     if (!h->joined || !h->joined->next) return;
+    time_limit limit = {.launch = h->launch};
+    clock_gettime(CLOCK_MONOTONIC, &limit.start);
     for (uint32_t region = REGION_GLOBAL; region < h->launch->n_regions; region++)
-        if (h->launch->regions[region].writable) compare_region(h, region);
+        if (h->launch->regions[region].writable && !compare_region(h, region, &limit)) return;
 }

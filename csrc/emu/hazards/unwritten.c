@@ -5,6 +5,7 @@
  * does not stop early. Shadow memory belongs to one launch, so written bytes are collected at the
  * end of each.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,9 @@ void unwritten_note(hazards *h) {
         h->out_of_memory |= !h->written;
         h->n_written = h->written ? l->n_regions : 0;
     }
-    h->incomplete |= l->blocks != NULL;
+    const bool stopped = atomic_load(&l->stop);
+    h->incomplete |= l->blocks != NULL || stopped;
+    if (stopped) return; /* nothing runs after it, and to collect gigabytes takes a minute */
     for (uint32_t k = 0; k < h->n_written; k++) {
         const region *r = &l->regions[k];
         unsigned char *words = unwritten_words(h, k);

@@ -93,7 +93,7 @@ static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
         uint64_t nan = 0;                                                                          \
         const uint32_t rounding = in->flags & ROUND_MASK;                                          \
         if (rounding == ROUND_NEAREST)                                                             \
-            EACH_LANE results[lane] = bits_of_f64(op##_f64(pa[lane], pb[lane], pc[lane]));         \
+            op##_lanes_f64(pa, pb, pc, results);                                                   \
         else                                                                                       \
             for (int lane = 0; lane < LANES; lane++)                                               \
                 results[lane] =                                                                    \
@@ -145,7 +145,7 @@ FLOAT_FUNCTION(mul_f64, double, a *b)
 ROUNDED_FUNCTION(mul_odd, a *b) /* exact: 48 of 53 bits */
 ROUNDED_FUNCTION(mul_directed, directed_mul(a, b, rounding))
 FLOAT_FUNCTION(fma_f32, float, fused_f32(a, b, c))
-FLOAT_FUNCTION(fma_f64, double, __builtin_fma(a, b, c))
+FLOAT_FUNCTION(fma_f64, double, fused_f64(a, b, c))
 ROUNDED_FUNCTION(fma_odd, sum_to_odd(a *b, c, rounding))
 ROUNDED_FUNCTION(fma_directed, directed_fma(a, b, c, rounding))
 FLOAT_FUNCTION(div_f32, float, a / b)
@@ -186,6 +186,30 @@ static const insn *fma_rn_f32(warp *w, const insn *in) {
     STORE_LANES(u32, w, in->d, results);
     return in + 1;
 }
+#endif
+
+/* f64, to nearest. */
+#define FLOAT_LANES_F64(op)                                                                        \
+    static inline void op##_lanes_f64(const lane_f64 *pa, const lane_f64 *pb, const lane_f64 *pc,  \
+                                      uint64_t *results) {                                         \
+        (void)pb, (void)pc;                                                                        \
+        EACH_LANE results[lane] = bits_of_f64(op##_f64(pa[lane], pb[lane], pc[lane]));             \
+    }
+
+FLOAT_LANES_F64(add)
+FLOAT_LANES_F64(sub)
+FLOAT_LANES_F64(mul)
+FLOAT_LANES_F64(div)
+FLOAT_LANES_F64(rcp)
+FLOAT_LANES_F64(sqrt)
+#if LANES_FUSE_F64
+static inline void fma_lanes_f64(const lane_f64 *pa, const lane_f64 *pb, const lane_f64 *pc,
+                                 uint64_t *results) {
+    if (!lanes_multiply_add_f64(pa, pb, pc, results))
+        EACH_LANE results[lane] = bits_of_f64(fma_f64(pa[lane], pb[lane], pc[lane]));
+}
+#else
+FLOAT_LANES_F64(fma)
 #endif
 
 FLOAT_HANDLERS(add, 2, true, b, a, a)

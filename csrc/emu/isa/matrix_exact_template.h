@@ -62,7 +62,7 @@ static void multiply_f64(const matrix_form *f, const double *a, const double *b,
         double sum = c[at];
         for (uint32_t k = 0; k < f->k; k++) {
             const double x = a[at / f->n * f->k + k], y = b[k * f->n + at % f->n];
-            const double next = f->rounding == ROUND_NEAREST ? fma(x, y, sum)
+            const double next = f->rounding == ROUND_NEAREST ? fused_f64(x, y, sum)
                                                              : directed_fma(x, y, sum, f->rounding);
             sum = next == next ? next : nan_of(x, y, sum);
         }

@@ -493,6 +493,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
         if (sequential) l.sample = NULL; /* its blocks synchronise by what is not observed, too */
         run_blocks(&l, sequential ? 1 : host_thread_count(job, l.n_groups));
         if (observer && observer->finish) observer->finish(observer->self);
+        stop_if_cancelled(&l);
         if (job->trace && l.sample) job->trace->blocks -= l.n_blocks - l.n_observed;
         print_end_launch(&l.printed, job->printed);
         code = status->code;
