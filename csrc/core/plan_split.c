@@ -15,11 +15,11 @@
  *     waves * BLOCK_OVERHEAD + steps per range * clocks of a step
  *         + REDUCE_LAUNCH + bytes of partial sums / SUM_RATE
  *
- * clocks; the last line is 0 without split-K. The clocks of products follow from the variant's rate.
- * Candidates are the numbers of ranges that fill all multiprocessors, and smaller ones for problems
- * where partial sums cost more than steps. The constants were fitted to 324 random calls on an H200,
- * each with up to 12 numbers of ranges for each variant (docs/performance.md): the choice takes on
- * average 0.7 % longer than the best of them.
+ * clocks; the last line is 0 without split-K. The clocks of products follow from the variant's
+ * rate. Candidates are the numbers of ranges that fill all multiprocessors, and smaller ones for
+ * problems where partial sums cost more than steps. The constants were fitted to 324 random calls
+ * on an H200, each with up to 12 numbers of ranges for each variant (docs/performance.md): the
+ * choice takes on average 0.7 % longer than the best of them.
  */
 #include "plan_parts.h"
 
