@@ -21,9 +21,9 @@ NAME = ctypes.create_string_buffer(b"add")
 IMAGE = ctypes.create_string_buffer(Path(ptx).read_bytes())
 PARAMS = (ctypes.c_void_p * 8)(*[ctypes.addressof(OUT)] * 8)
 
-# h: handle; a: device address; p: valid memory; s: size; i: small number; n: name; m: image;
-# k: kernel parameters; d: a drawn structure; l: a list of
-# handles; > before a letter: the call writes a handle or an address.
+# h: handle; a: device address; p: valid memory; s: size; i: small number; g: blocks in one direction,
+# few enough that a launch ends; n: name; m: image; k: kernel parameters; d: a drawn structure; l: a
+# list of handles; > before a letter: the call writes a handle or an address.
 CALLS = """cuCtxSynchronize|cuCtxGetDevice p|cuCtxSetCurrent h|cuCtxPushCurrent_v2 h
 cuCtxPopCurrent_v2 p
 cuCtxGetLimit p i|cuCtxSetLimit i s|cuCtxGetApiVersion h p|cuCtxGetFlags p|cuCtxDestroy_v2 h
@@ -41,7 +41,7 @@ cuMemsetD8Async a i s h|cuPointerGetAttribute p i a|cuMemPrefetchAsync a s i h|c
 cuStreamCreate >h i|cuStreamDestroy_v2 h|cuStreamQuery h|cuStreamSynchronize h|cuStreamGetFlags h p
 cuStreamWaitEvent h h i|cuStreamCreateWithPriority >h i i|cuEventCreate >h i|cuEventDestroy_v2 h
 cuEventRecord h h|cuEventQuery h|cuEventSynchronize h|cuEventElapsedTime p h h|cuStreamGetId h p
-cuLaunchKernel h i i i i i i i h k z|cuLaunchCooperativeKernel h i i i i i i i h k
+cuLaunchKernel h g g g i i i i h k z|cuLaunchCooperativeKernel h g g g i i i i h k
 cuOccupancyMaxActiveBlocksPerMultiprocessor p h i s|cuGraphCreate p i|cuMemPoolTrimTo h s
 cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUnregister p"""
 # Arrays, textures, graphs, captures, ranges of addresses.
@@ -99,6 +99,10 @@ def number():
     return rng.choice(
         [0, 1, 2, 3, 4, 7, 8, 16, 32, 33, 64, 127, 1024, 1025, -1, 2**31 - 1, -(2**31)]
     )
+
+
+def blocks():
+    return rng.choice([0, 1, 2, 3, 33, 33, -1, -(2**31)])
 
 
 def size():
@@ -250,7 +254,7 @@ STRUCTURES = {
     "l": lambda: words(*[handle_of("cuGraphAdd") for _ in range(40)]),
     "c": lambda: ctypes.c_uint64(copied_size()),
     "L": lambda: words(  # CUlaunchConfig
-        halves(number(), 1), halves(1, rng.choice([1, 32])), halves(1, 1), 0, handle(), 0, 0
+        halves(blocks(), 1), halves(1, rng.choice([1, 32])), halves(1, 1), 0, handle(), 0, 0
     ),
     "H": lambda: words(ctypes.cast(rng.choice([CALLED, CALLING]), ctypes.c_void_p).value, 0),
     "f": lambda: rng.choice([CALLED, CALLED, CALLING]),
@@ -287,6 +291,8 @@ def argument(letter, name):
         return None
     if letter == "i":
         return ctypes.c_int(number())
+    if letter == "g":
+        return ctypes.c_int(blocks())
     of_size = copied_size if re.match("cuMemcpy(HtoD|DtoH)", name) else size
     return ctypes.c_uint64({"s": of_size, "h": handle, "a": address}[letter]() % 2**64)
 
