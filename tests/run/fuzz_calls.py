@@ -21,9 +21,9 @@ NAME = ctypes.create_string_buffer(b"add")
 IMAGE = ctypes.create_string_buffer(Path(ptx).read_bytes())
 PARAMS = (ctypes.c_void_p * 8)(*[ctypes.addressof(OUT)] * 8)
 
-# h: handle; a: device address; p: valid memory; s: size; i: small number; g: number of blocks, few
-# enough that a launch ends; n: name; m: image; k: kernel parameters; d: a drawn structure; l: a list
-# of handles; > before a letter: the call writes a handle or an address.
+# h: handle; a: device address; p: valid memory; s: size; i: small number; g: blocks, few; n: name;
+# m: image; k: kernel parameters; d: a drawn structure; l: a list of handles; > before a letter: the
+# call writes a handle or an address.
 CALLS = """cuCtxSynchronize|cuCtxGetDevice p|cuCtxSetCurrent h|cuCtxPushCurrent_v2 h
 cuCtxPopCurrent_v2 p
 cuCtxGetLimit p i|cuCtxSetLimit i s|cuCtxGetApiVersion h p|cuCtxGetFlags p|cuCtxDestroy_v2 h
