@@ -34,7 +34,6 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     given = getattr(config, "workerinput", {})  # of a worker of xdist, by the hook below
     config.addinivalue_line("markers", "long(instead): left to --all; what a first run has instead")
-    config.addinivalue_line("markers", "costly: a second or so per case; a first run has one case")
     config.stash[first_run.CHOSEN] = given.get("first_run", first_run.is_wanted(config))
     seed = config.option.cases_seed
     fresh = random.SystemRandom().randrange(2**32) if seed is None else seed

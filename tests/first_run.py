@@ -1,9 +1,9 @@
-"""What plain `pytest` runs: two cases of every test; `pytest --all` runs all of them, and
+"""What plain `pytest` runs: one case of every test; `pytest --all` runs all of them, and
 `pytest --all --cases N` up to N of each, drawn at random, others in each run.
 
-So a first run takes two to three minutes on two cores and touches every part. Of a test marked
-`costly` it has one case. Which cases are run is fixed, so that two runs are of the same ones.
-Nothing is left out of files, or of tests, that are picked by path, by -k or by -m. Tests that are
+So a first run takes about two minutes on two cores and touches every part. The name of a test
+decides which of its cases is run: two runs are of the same ones, and tests of the same variants
+have different ones of them. Nothing is left out of files, or of tests, that are picked by path, by -k or by -m. Tests that are
 marked `long`, or cases, are left to --all, too: they take many seconds, and the mark names the test
 that has their subject in a first run.
 """
@@ -11,6 +11,7 @@ that has their subject in a first run.
 from __future__ import annotations
 
 import random
+import zlib
 
 import pytest
 
@@ -18,12 +19,7 @@ CHOSEN = pytest.StashKey[bool]()  # of a config: whether this is a first run
 SEED = pytest.StashKey[int]()  # of a config: of the cases that --cases draws
 COLLECTED = pytest.StashKey[list[pytest.Item]]()  # of a session: all tests, also those left out
 
-CASES = 2  # of a parametrised test: the first, and one from the middle
-
-SUMMARY = (
-    f"A first run: up to {CASES} cases of each test, and no further ones. "
-    "pytest --all runs all cases."
-)
+SUMMARY = "A first run: one case of each test. pytest --all runs all cases."
 
 
 def is_wanted(config: pytest.Config) -> bool:
@@ -36,7 +32,7 @@ def is_wanted(config: pytest.Config) -> bool:
 def chosen(items: list[pytest.Item]) -> list[pytest.Item]:
     """The items of a first run, in their order."""
     tests = _by_function([item for item in items if not item.get_closest_marker("long")])
-    kept = {case for cases in tests for case in _some(cases)}
+    kept = {_one(cases) for cases in tests}
     return [item for item in items if item in kept]
 
 
@@ -64,6 +60,7 @@ def _is_skipped(case: pytest.Item) -> bool:
     return any(all(mark.args[:1]) for mark in case.iter_markers("skipif"))
 
 
-def _some(cases: list[pytest.Item]) -> list[pytest.Item]:
-    most = 1 if cases[0].get_closest_marker("costly") else CASES
-    return cases[:: -(-len(cases) // most)]
+def _one(cases: list[pytest.Item]) -> pytest.Item:
+    able = [case for case in cases if not _is_skipped(case)] or cases
+    name = getattr(able[0], "originalname", None) or able[0].name
+    return able[zlib.crc32(name.encode()) % len(able)]

@@ -27,7 +27,6 @@ def libraries(tmp_path_factory):
     return folder
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("operation", ON_EMU + ON_GPU)
 def test_each_request_failing(libraries, operation):
     own = environment(

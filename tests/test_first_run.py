@@ -1,4 +1,4 @@
-"""Plain pytest runs two cases of each test; whoever says what to run gets all of it."""
+"""Plain pytest runs one case of each test; whoever says what to run gets all of it."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ import pytest
 
 @pytest.mark.parametrize("n", range(5))
 def test_many(n):
-    assert n in (0, 3)
+    assert n in (3, 1)
 
 @pytest.mark.parametrize("n", range(2))
 def test_two(n):
@@ -24,11 +24,6 @@ def test_two(n):
 
 def test_one():
     pass
-
-@pytest.mark.costly
-@pytest.mark.parametrize("n", range(4))
-def test_costly(n):
-    assert n == 0
 
 @pytest.mark.long(instead="test_one")
 def test_long():
@@ -62,15 +57,14 @@ def run(tmp_path):
     return run_one
 
 
-ALL = (14, 12)
+ALL = (12, 6)
 
 
-def test_two_cases_of_each(run):
-    # of two files: 0 and 3, both, the one, the first costly one; not the long one
-    assert run() == (12, 0)
+def test_one_case_of_each(run):
+    # of two files: 3 by the name of test_many, one of two, the one; not the long one
+    assert run() == (6, 0)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("arguments", [["--all"], ["tests"], ["-k", "test"]], ids=" ".join)
 def test_all_of_what_is_asked_for(run, arguments):
     passed, failed = run(*arguments)
@@ -78,13 +72,13 @@ def test_all_of_what_is_asked_for(run, arguments):
 
 
 def test_a_file(run):
-    assert run("tests/test_a.py") == (7, 6)
+    assert run("tests/test_a.py") == (6, 3)
 
 
 @pytest.mark.parametrize(
     ("arguments", "counts"),
     [
-        ([], (12, 0)),
+        ([], (6, 0)),
         pytest.param(["--all"], ALL, marks=pytest.mark.long(instead="the case without --all")),
     ],
     ids=str,
@@ -98,5 +92,5 @@ def test_cases_that_are_drawn(run):
     """Up to 4 of each test, the same ones with the same seed, others with another."""
     seeds = (1, 2, 3, 4, 5, 1)
     found = [run("--all", "--cases", "4", "--cases-seed", str(seed)) for seed in seeds]
-    assert {passed + failed for passed, failed in found} == {2 * (4 + 2 + 1 + 4 + 1)}
+    assert {passed + failed for passed, failed in found} == {2 * (4 + 2 + 1 + 1)}
     assert found[0] == found[-1] and len(set(found)) > 1

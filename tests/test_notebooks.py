@@ -56,7 +56,6 @@ def comparable(said):
     return [[re.sub("|".join(blanks), "", text) for text in texts] for texts in said]
 
 
-@pytest.mark.costly
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_runs_again(file):

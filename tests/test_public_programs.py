@@ -78,7 +78,6 @@ def test_a_makefile_is_read(programs, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [("fault && cleared", "fill"), (None, "passed")],

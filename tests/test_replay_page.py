@@ -232,6 +232,7 @@ def test_values_are_shown_as_numpy_reads_them(tmp_path, rng):
         assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all(), kind
 
 
+@pytest.mark.long(instead="test_states_of_random_recordings")
 def test_a_long_recording(tmp_path, rng):
     """200 000 steps: any state is there in less than 20 ms."""
     r = Recorder(8, REGISTERS[:1], shared_bytes=65536, keep=False)

@@ -109,8 +109,8 @@ def test_timeout_is_kept(name, traced, capfd):
     assert not x.any()
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("name", "most"), [("fences and flags", 2200), ("bulk loads", 1100)])
+@pytest.mark.long(instead="the limits of test_limits.py")
 def test_memory_of_a_trace(name, most):
     """What the search for hazards remembers is bounded, too: in a process of its own."""
     more, body, threads = SLOW[name]

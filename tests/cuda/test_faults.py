@@ -32,7 +32,6 @@ def test_wrong_calls(on_fake_driver: Callable[..., str]) -> None:
     assert int(on_fake_driver("fake_wrong_calls.py")) == len(rows)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("operation", "result"), CHOSEN)
 def test_each_call_failing(on_fake_driver: Callable[..., str], operation: str, result: int) -> None:
     told = on_fake_driver("fake_faults.py", operation, str(result), seconds=300)

@@ -171,6 +171,7 @@ def test_sources_of_load_inline(nvrtc, random, name):
     np.testing.assert_array_equal(x, want)
 
 
+@pytest.mark.long(instead="the other texts of extensions")
 def test_any_text_of_an_extension(nvrtc, random):
     """Of random pieces, whole and cut: a kernel, or an error that says what is wrong."""
     pieces = [

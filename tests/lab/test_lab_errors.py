@@ -91,7 +91,6 @@ def test_errors(source, where, what):
 REFUSALS = ("supported", "headers", "neither", "unknown function", "expected a kernel", "itself")
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("part", range(4))
 def test_a_source_that_cuda_takes_is_refused_as_such(nvrtc, part, monkeypatch):
     monkeypatch.setenv("SMEMKERN_COMPILER", "nvrtc")
@@ -231,6 +230,7 @@ def test_ptxas_takes_what_it_makes(tmp_path):
         assert done.returncode == 0, f"seed {seed}\n{done.stderr}\n{source}"
 
 
+@pytest.mark.long(instead="the mutations without sanitizers, in Chromium")
 def test_mutations_under_sanitizers(tmp_path):
     """Some seconds of what ran for minutes when the compiler was written."""
     program = tmp_path / "mutate"

@@ -84,6 +84,7 @@ def test_a_signal_while_the_host_goes_on(start, number):
     assert re.search(r"interrupted; .*thread \(0, 0, 0\) is at", out), out
 
 
+@pytest.mark.long(instead="test_a_query_while_the_kernel_runs_is_not_ready")
 def test_a_call_that_waits_for_such_a_kernel_says_so(start):
     started = start("pinned await fill")
     line = started.stderr.readline()

@@ -47,7 +47,6 @@ LINKED = [
 ]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("options", LINKED, ids=" ".join)
 def test_saxpy(compiled, run_program, options):
     program, n = compiled("saxpy", *options), random.randrange(1, 5000)
