@@ -3,9 +3,9 @@
 
 So a first run takes about two minutes on two cores and touches every part. The name of a test
 decides which of its cases is run: two runs are of the same ones, and tests of the same variants
-have different ones of them. Nothing is left out of files, or of tests, that are picked by path, by -k or by -m. Tests that are
-marked `long`, or cases, are left to --all, too: they take many seconds, and the mark names the test
-that has their subject in a first run.
+have different ones of them. Nothing is left out of files, or of tests, that are picked by path, by
+-k or by -m. Tests that are marked `long`, or cases, are left to --all, too: they take many seconds,
+and the mark names the test that has their subject in a first run.
 """
 
 from __future__ import annotations

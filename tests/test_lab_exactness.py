@@ -344,7 +344,7 @@ def cuda_sources():
     """What people and random writers wrote: most of it compiles, the rest has a message."""
     import random_accesses
 
-    import random_programs
+    import lab_programs
     from buildtools.exercises import exercises
 
     files = [case.file for case in CASES if case.file.suffix == ".cu"]
@@ -354,7 +354,7 @@ def cuda_sources():
         yield from (text for text in exercise.values() if "__global__" in str(text))
     rng = np.random.default_rng(SEED)
     for k in range(PROGRAMS):
-        yield random_programs.Writer(rng, bool(k % 2)).program()
+        yield lab_programs.Writer(rng, bool(k % 2)).program()
         yield random_accesses.Writer(rng).program()
 
 

@@ -150,6 +150,7 @@ def test_what_can_be_removed_from_a_check(ptx, wanted):
 
 
 @needs_tree
+@pytest.mark.long(instead="test_a_result_read_before_it_is_written")
 def test_parts_of_checks(tmp_path):
     """The first terms of each image; of the probes, which have none, what their checks choose.
 

@@ -10,7 +10,7 @@ import pytest
 import random_accesses
 from lab_compiler import ROOT, SOURCES, CompileError, c_compiler, compiled
 
-import random_programs
+import lab_programs
 import smemkern
 
 
@@ -193,7 +193,7 @@ def test_mutations_are_read_by_the_emulator():
     seed = random.SystemRandom().getrandbits(32)
     rng = random.Random(seed)
     texts = [path.read_text() for path in subset_sources()]
-    texts += [random_programs.Writer(np.random.default_rng(seed), True).program()]
+    texts += [lab_programs.Writer(np.random.default_rng(seed), True).program()]
     words = "+ - * & ( ) [ ] { } ; , = += ++ < > ? : ! x t i 0 1 2.0f int float char bool".split()
     taken = 0
     for _ in range(1000):
@@ -220,7 +220,7 @@ def test_ptxas_takes_what_it_makes(tmp_path):
     rng = np.random.default_rng(seed)
     sources = [path.read_text() for path in subset_sources()]
     sources = [sources[k] for k in rng.permutation(len(sources))[:5]]
-    sources += [random_programs.Writer(rng).program() for _ in range(2)]
+    sources += [lab_programs.Writer(rng).program() for _ in range(2)]
     sources += [random_accesses.Writer(rng).program() for _ in range(2)]
     file = tmp_path / "kernel.ptx"
     for source in sources:

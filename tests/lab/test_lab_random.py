@@ -5,7 +5,7 @@ import pytest
 import random_accesses
 from lab_compiler import Run, compiled, hazards, same_bits, shared_rows
 
-import random_programs
+import lab_programs
 import smemkern
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
@@ -27,13 +27,13 @@ def test_values(floats, part):
     for _ in range(ROUNDS):
         seed = fresh()
         rng = np.random.default_rng(seed)
-        source = random_programs.Writer(rng, floats).program()
+        source = lab_programs.Writer(rng, floats).program()
         args = [
             rng.integers(-1000, 1001, 64).astype("i4"),
             rng.integers(0, 256, 64).astype("u1"),
             rng.standard_normal(64).astype("f4"),
-            np.zeros(64 * random_programs.OUTPUTS, "i8"),
-            np.zeros(64 * random_programs.OUTPUTS, "f8"),
+            np.zeros(64 * lab_programs.OUTPUTS, "i8"),
+            np.zeros(64 * lab_programs.OUTPUTS, "f8"),
         ]
         own, nvrtc = both(source, "k", 1, 64, args)
         for a, b in zip(own.arrays(), nvrtc.arrays(), strict=True):

@@ -35,6 +35,7 @@ def swept(folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long(instead="the pipelines of one row, and test_cut_products.py")
 def test_pipelines_of_every_row(tmp_path: Path) -> None:
     output = swept(tmp_path)
     numbers = [line.rpartition(": ")[2].split()[:3] for line in output.splitlines()]

@@ -60,6 +60,7 @@ def test_saxpy(compiled, run_program, options):
     assert sum(row["bytes"] for row in kernel["global"]) == 3 * 4 * n
 
 
+@pytest.mark.long(instead="test_many_managed_and_pinned_allocations")
 def test_many_calls(compiled, run_program):
     status, out, _ = run_program(compiled("many", "-arch=sm_80"))
     assert status == 0 and "PASS\n" in out
