@@ -342,9 +342,9 @@ def test_bad_tensor_maps_are_errors(nvrtc, module, tmp_path):
 
 def cuda_sources():
     """What people and random writers wrote: most of it compiles, the rest has a message."""
+    import lab_programs
     import random_accesses
 
-    import lab_programs
     from buildtools.exercises import exercises
 
     files = [case.file for case in CASES if case.file.suffix == ".cu"]

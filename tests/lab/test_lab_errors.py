@@ -5,12 +5,12 @@ import random
 import shutil
 import subprocess
 
+import lab_programs
 import numpy as np
 import pytest
 import random_accesses
 from lab_compiler import ROOT, SOURCES, CompileError, c_compiler, compiled
 
-import lab_programs
 import smemkern
 
 

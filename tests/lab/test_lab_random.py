@@ -1,11 +1,11 @@
 """Random programs: the laboratory's compiler and NVRTC agree on values, hazards and wavefronts."""
 
+import lab_programs
 import numpy as np
 import pytest
 import random_accesses
 from lab_compiler import Run, compiled, hazards, same_bits, shared_rows
 
-import lab_programs
 import smemkern
 
 pytestmark = pytest.mark.usefixtures("nvrtc")

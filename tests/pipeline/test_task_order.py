@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 RECORD = HERE / "recorded_pipelines.txt"
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "cuda")]
