@@ -36,10 +36,16 @@ OF_VARIANTS = [
         "`cp.async` copies in which some lanes read nothing, or half a sector: modelled",
     ),
     (
-        r"mma_tf32x3|mma_tf32|fp64|tf32|tf32x3|fp16x3",
+        r"mma_tf32x3|mma_tf32|fp64|tf32|tf32x3|fp16x3|fp16x3_guarded|fp16x1",
         LOADS,
         "if rows of C have an odd length, C is staged in shared memory; the PTX also loads columns "
         "past the edge, ptxas loads only what is stored",
+    ),
+    (
+        r"ozaki2|mma_ozaki2",
+        ("global load requests",),
+        "the passes before the product, of operands with an odd pitch: the GPU counts fewer requests "
+        "than the PTX has; the cause is not known",
     ),
 ]
 
