@@ -44,8 +44,8 @@ OF_VARIANTS = [
     (
         r"ozaki2|mma_ozaki2",
         ("global load requests",),
-        "the passes before the product, of operands with an odd pitch: the GPU counts fewer requests "
-        "than the PTX has; the cause is not known",
+        "the passes before the product, of operands with an odd pitch: the GPU counts fewer "
+        "requests than the PTX has; the cause is not known",
     ),
 ]
 
