@@ -553,12 +553,7 @@ def observe(
     recording: tuple[int, int, int, _Array | None, _Array | None, Sequence[tuple[str, int, int]]],
 ) -> tuple[
     Any, list[float], tuple[Any, ...] | None, bytes | None, list[tuple[int, int, int]] | None
-]:
-    """The same, recorded: also the recording, and (argument, buffer, offset) of each array of a
-    Kernel, which is not written. recording: first, steps, max_bytes, blocks (uint64) and warps
-    (uint32) to record or None for all, and (PTX name, bytes per element, columns) of arrays.
-    """
-
+]: ...
 def plan(op: str, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> dict[str, Any]:
     """The launches of an operation, without running it. For tests."""
 
@@ -613,8 +608,8 @@ def explain_hazard(
     where: str,
     /,
 ) -> tuple[str, str | None]:
-    """Words for a hazard, and for its cure, which may be None. A party is (file, line, text, block,
-    thread).
+    """Words for a hazard, and for its cure, which may be None. A party is (file, line, PTX line,
+    text, block, thread).
     """
 
 def explain_element(array: tuple[Any, ...], at: int, width: int, text: str | None, /) -> str:

@@ -243,7 +243,7 @@ def _draw_layout(
     cost = tile.cost(given)
     text = (
         f"{tile!r}: {tile.bytes} bytes, {tile.wasted} of them wasted\n"
-        f"{given.name}: {cost.requests} requests, {cost.wavefronts} wavefronts, "
-        f"worst {cost.worst}; {'free of conflicts' if cost.conflict_free else 'conflicts'}"
+        f"{given.name}: requests: {cost.requests}, wavefronts: {cost.wavefronts}, "
+        f"worst: {cost.worst}; {'free of conflicts' if cost.conflict_free else 'conflicts'}"
     )
     return figure, text

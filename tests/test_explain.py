@@ -397,8 +397,8 @@ def test_huge_tiles_do_not_end_the_search():
 
 # ---- hazards and cures ----
 
-PARTY = ("k.cu", 12, "st.shared", (0, 0, 0), (1, 0, 0))
-OTHER = ("k.cu", 10, "ld.shared", (0, 0, 0), (40, 0, 0))
+PARTY = ("k.cu", 12, 5, "st.shared", (0, 0, 0), (1, 0, 0))
+OTHER = ("k.cu", 10, 9, "ld.shared", (0, 0, 0), (40, 0, 0))
 
 
 def cure(kind, party=PARTY, other=OTHER, space="shared"):
@@ -414,19 +414,36 @@ def test_where_the_barrier_belongs():
     )
     same = ("/a/b/k.cu", 12, *OTHER[2:])
     assert "between k.cu:12 and its next execution" in cure("RAW", other=same)
+    before = ("/a/b/k.cu", 12, 3, *OTHER[3:])
+    assert "between the write of k.cu:12 and the read that follows it" in cure("RAW", other=before)
     assert "between the read and the write of k.cu:12" in cure("WAR", other=same)
     assert cure("WAW", other=same).startswith("let one thread write")
-    elsewhere = (*OTHER[:3], (1, 0, 0), OTHER[4])
+    elsewhere = (*OTHER[:4], (1, 0, 0), OTHER[5])
     assert cure("RAW", other=elsewhere).startswith("a cluster.sync()")
     assert "k.cu:10 releases and k.cu:12 acquires" in cure("RAW", other=elsewhere, space="global")
     assert "cudaGridDependencySynchronize() before k.cu:12" in cure("overlap", space="global")
-    copy = ("k.cu", 10, "cp.async.ca.shared.global [a], [b], 4", *OTHER[3:])
+    copy = ("k.cu", 10, 9, "cp.async.ca.shared.global [a], [b], 4", *OTHER[4:])
     assert "cp.async.wait_group" in cure("async-read", other=copy)
-    bulk = ("k.cu", 10, "cp.async.bulk.shared::cluster.global", *OTHER[3:])
+    bulk = ("k.cu", 10, 9, "cp.async.bulk.shared::cluster.global", *OTHER[4:])
     assert "mbarrier" in cure("async-read", other=bulk)
     assert cure("deadlock") is None
     with pytest.raises(ValueError, match="no hazard of kind 'XYZ'"):
         cure("XYZ")
+
+
+def test_no_dynamic_shared_memory_has_its_own_cure():
+    source = """__global__ void k(float *x) {
+        extern __shared__ float s[];
+        s[threadIdx.x] = 1;
+        x[threadIdx.x] = s[threadIdx.x];
+    }"""
+    import smemkern
+
+    kernel, x = smemkern.Kernel(source), np.zeros(33, np.float32)
+    [none] = smemkern.trace(kernel, 1, 32, x).hazards
+    assert "shared_bytes" in none.cure and "k.cu" not in none.cure
+    [short] = smemkern.trace(kernel, 1, 32, x, shared_bytes=64).hazards
+    assert short.cure.startswith("compare the index with the size before")
 
 
 def racy_lines(rng):

@@ -261,8 +261,15 @@ def test_unknown_instruction_is_named():
         kernel(1, 64, x, y, 1.0, 64, device="emu")
 
 
+def test_repr_is_as_one_writes_it(nvrtc):
+    source = "template <int N> __global__ void add(float *x) { x[threadIdx.x] += N; }"
+    kernel = smemkern.Kernel(source, "add<3>")
+    assert repr(kernel) == "<smemkern.Kernel add<3> with 1 parameter>"
+
+
 def test_repr_and_attributes(axpy):
     assert repr(axpy) == "<smemkern.Kernel axpy with 4 parameters>"
+
     assert axpy.ptx == AXPY
     assert axpy.shared_bytes == 0
     with pytest.raises(AttributeError, match="not writable"):

@@ -45,7 +45,7 @@ def test_layout(values):
     tile = banks.Layout(v["rows"], v["cols"], v["itemsize"], v["pad"], v["swizzle"])
     cost = tile.cost(v["access"])
     assert repr(tile) in repr(shown)
-    assert f"{cost.requests} requests, {cost.wavefronts} wavefronts" in repr(shown)
+    assert f"requests: {cost.requests}, wavefronts: {cost.wavefronts}" in repr(shown)
     assert ("free of conflicts" in repr(shown)) == cost.conflict_free
 
 

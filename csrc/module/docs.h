@@ -211,9 +211,9 @@ static const char explain_layout_doc[] =
 static const char explain_hazard_doc[] =
     "explain_hazard(kind, party, other, space, count, message, where, /)\n"
     "--\n\n"
-    "Words for a hazard, and for its cure, which may be None. A party is (file, line, text, "
-    "block,\n"
-    "thread).\n";
+    "Words for a hazard, and for its cure, which may be None. A party is (file, line, PTX "
+    "line,\n"
+    "text, block, thread).\n";
 
 static const char explain_element_doc[] =
     "explain_element(array, at, width, text, /)\n"

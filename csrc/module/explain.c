@@ -271,8 +271,9 @@ static int read_kind(const char *name, smk_hazard_kind *out) {
 }
 
 static int read_party(PyObject *given, smk_party *p) {
-    return PyArg_ParseTuple(given, "ziz(III)(III)", &p->file, &p->line, &p->text, &p->block[0],
-                            &p->block[1], &p->block[2], &p->thread[0], &p->thread[1], &p->thread[2])
+    return PyArg_ParseTuple(given, "ziiz(III)(III)", &p->file, &p->line, &p->ptx_line, &p->text,
+                            &p->block[0], &p->block[1], &p->block[2], &p->thread[0], &p->thread[1],
+                            &p->thread[2])
                ? 0
                : -1;
 }

@@ -322,8 +322,18 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
 /* ---- attributes ---- */
 
 static PyObject *kernel_repr(kernel *self) {
-    return PyUnicode_FromFormat("<smemkern.Kernel %s with %zu parameters>", self->signature.entry,
-                                self->signature.n_parameters);
+    const size_t n = self->signature.n_parameters;
+    PyObject *module = PyImport_ImportModule("smemkern._compiler.demangle");
+    PyObject *name =
+        module ? PyObject_CallMethod(module, "demangled", "s", self->signature.entry) : NULL;
+    PyObject *written = name ? PyObject_GetAttrString(name, "written") : NULL;
+    PyObject *text = written ? PyUnicode_FromFormat("<smemkern.Kernel %U with %zu parameter%s>",
+                                                    written, n, n == 1 ? "" : "s")
+                             : NULL;
+    Py_XDECREF(written);
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    return text;
 }
 
 static PyObject *get_name(kernel *self, void *Py_UNUSED(closure)) {

@@ -145,8 +145,9 @@ static PyObject *party_of(const smk_party *p) {
     for (int k = 0; callers && k < p->n_callers; k++)
         if (append(callers, Py_BuildValue("(zi)", p->callers[k].file, p->callers[k].line)))
             Py_CLEAR(callers);
-    return Py_BuildValue("(ziz(III)(III)N)", p->file, p->line, p->text, p->block[0], p->block[1],
-                         p->block[2], p->thread[0], p->thread[1], p->thread[2], as_tuple(callers));
+    return Py_BuildValue("(ziiz(III)(III)N)", p->file, p->line, p->ptx_line, p->text, p->block[0],
+                         p->block[1], p->block[2], p->thread[0], p->thread[1], p->thread[2],
+                         as_tuple(callers));
 }
 
 static const char *const hazard_kinds[] = {

@@ -187,7 +187,7 @@ def conflict_message(row: SharedRow, limit: float) -> str:
     """What is over the limit, in one line."""
     return (
         f"bank conflicts: {place(row)} {row.op}: factor {factor_of(row):.2f} is over the limit of "
-        f"{limit:g} ({row.requests} requests, {row.wavefronts} wavefronts, worst {row.worst})"
+        f"{limit:g} (requests: {row.requests}, wavefronts: {row.wavefronts}, worst: {row.worst})"
     )
 
 

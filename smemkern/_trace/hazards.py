@@ -107,8 +107,10 @@ def _row(
     kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
         raw
     )
-    file, line, text, block, thread, callers = party
-    other_file, other_line, other_text, other_block, other_thread, other_callers = other
+    *whose, callers = party
+    *others, other_callers = other
+    file, line, _, text, block, thread = whose
+    other_file, other_line, _, other_text, other_block, other_thread = others
     file, other_file = base_name(file), base_name(other_file)
     two = kind in _RACES or kind.startswith("async") or kind in _OF_TWO_THREADS
     element = None
@@ -140,8 +142,8 @@ def _row(
     )
     message, cure = _core.explain_hazard(
         kind,
-        (file, line, text, block, thread),
-        (other_file, other_line, other_text, other_block, other_thread),
+        (file, *whose[1:]),
+        (other_file, *others[1:]),
         space,
         count,
         row.message,

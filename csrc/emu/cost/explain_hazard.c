@@ -188,11 +188,13 @@ size_t explain_hazard(const smk_hazard *h, const char *where, char *out, size_t 
 /* Where a barrier of these threads orders the two accesses. `{other}` ran before `{here}` in the
  * program since the last barrier (hazards/granule.c), also if its line is a later one. */
 static const char *barrier_place(const smk_hazard *h) {
+    if (is_same_line(h) && h->kind == SMK_HAZARD_WAR)
+        return "between the read and the write of {here}: read into a variable, wait, then write";
+    if (is_same_line(h) && h->other.ptx_line < h->party.ptx_line)
+        return "between the write of {here} and the read that follows it, on the line or in the "
+               "next iteration of a loop";
     if (is_same_line(h))
-        return h->kind == SMK_HAZARD_WAR
-                   ? "between the read and the write of {here}: read into a variable, wait, then "
-                     "write"
-                   : "between {there} and its next execution, such as at the end of the loop";
+        return "between {there} and its next execution, such as at the end of the loop";
     if (is_same_file(h) && h->other.line > h->party.line)
         return "after {there}, before the loop comes back to {here}";
     return "between {there} and {here}";
@@ -230,7 +232,11 @@ static const char *cure_of(const smk_hazard *h) {
                    : "two launches: one that writes, and one that reads";
     case SMK_HAZARD_BARRIER:
         return "move the barrier of {here} out of the branch, so that all threads reach it";
-    case SMK_HAZARD_OUT_OF_BOUNDS: return "compare the index with the size before {here}";
+    case SMK_HAZARD_OUT_OF_BOUNDS:
+        return h->message && strstr(h->message, "no dynamic shared memory was given")
+                   ? "give the launch its bytes of dynamic shared memory (--shared-bytes, in "
+                     "Python shared_bytes=)"
+                   : "compare the index with the size before {here}";
     case SMK_HAZARD_EXITED:
         return "a cluster.sync() that all threads of the cluster reach, after {here} and before "
                "the block's last thread exits at {there}";
