@@ -1,0 +1,80 @@
+"""HeCBench: each program's own Makefile compiles it, and smaller numbers than it gives run it."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+from functools import partial
+from pathlib import Path
+
+from .running import Program, complaint
+
+SEED = 566898
+MAKE = ("make", "-B", "ARCH=compute_80")
+FLAGS = "-w -g -lineinfo"
+NEEDS = r"cublas|cusparse|cufft|cusolver|cudnn|mpi\.h|nccl|curand\.h|omp\.h"
+
+# Races that an issue of the repository describes: the kernel, and arguments with which they show.
+KNOWN = {
+    "dxtc2-cuda": ("compress", "../dxtc2-sycl/data/lena_std.ppm ../dxtc2-sycl/data/lena_ref.dds 1"),
+    "surfel-cuda": ("surfel_render", "1024 64 64 1"),
+    "marchingCubes-cuda": ("generatingTriangles", "1"),
+    "morphology-cuda": ("vhgw_", "64 64 128 128 1"),
+    "sosfil-cuda": ("sosfilt", "1"),
+}
+ARGUMENTS: dict[str, str] = {}
+
+
+def smaller(arguments: list[str]) -> list[str]:
+    """Multiples of ten up to 10000 are repetitions and become 1; sizes a sixteenth or less."""
+
+    def small(value: int) -> int:
+        if value % 10 == 0 and value <= 10000:
+            return 1
+        if value >= 100000:
+            return max(1024, 1 << (value.bit_length() - 9))
+        return max(64, value // 16) if value >= 512 else value
+
+    return [str(small(int(one))) if one.isdigit() else one for one in arguments]
+
+
+def command(folder: Path) -> list[str]:
+    """The words of `make run`'s first program."""
+    told = subprocess.run(
+        [*MAKE, "-n", "run"], cwd=folder, capture_output=True, text=True, check=False
+    ).stdout
+    for line in told.replace("\\\n", " ").splitlines():
+        if found := re.search(r"(?:^|\s)(\./[^\s/]+(?:\s[^|>;&]*)?)", line):
+            return found[1].split()
+    return []
+
+
+def read(folder: Path) -> Program:
+    name = folder.name
+    kernel, arguments = KNOWN.get(name, ("", ARGUMENTS.get(name)))
+    needed = re.search(NEEDS, (folder / "main.cu").read_text(errors="replace"))
+    words = [] if needed else command(folder)
+    if words:
+        given = smaller(words[1:]) if arguments is None else arguments.split()
+        words = [words[0], *given]
+    return Program(
+        name,
+        folder,
+        words,
+        partial(build, folder),
+        f"needs {needed[0]}" if needed else "" if words else "its Makefile runs nothing",
+        kernel=kernel,
+    )
+
+
+def build(folder: Path, _: Path) -> str:
+    return complaint(list(MAKE), folder, NVCC_APPEND_FLAGS=FLAGS)
+
+
+def programs(checkout: Path) -> list[Program]:
+    """Those with known races, and then all others in an order that is drawn."""
+    folders = sorted(file.parent for file in checkout.glob("src/*-cuda/main.cu"))
+    random.Random(SEED).shuffle(folders)
+    folders.sort(key=lambda folder: folder.name not in KNOWN)
+    return [read(folder) for folder in folders]
