@@ -11,14 +11,16 @@ Weights = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Size:
+    """Products have whole tiles of 128 rows and columns: their kernel checks no bounds."""
+
     batch: int = 2
-    length: int = 16
-    longest: int = 32  # of positions
+    length: int = 64
+    longest: int = 64  # positions
     vocabulary: int = 100
     padded: int = 128
     layers: int = 2
     heads: int = 2
-    channels: int = 64
+    channels: int = 128
 
 
 def shapes(size: Size) -> dict[str, tuple[int, ...]]:

@@ -19,6 +19,9 @@ from .running import Program, complaint
 
 CUBLAS = Path(__file__).with_name("cublas.cu")
 TEST = "test_gpt2_fp32.cu"
+TRAIN = "train_gpt2_fp32.cu"
+ALLOCATED = "cudaCheck(cudaMalloc((void**)&acts_memory, num_activations * sizeof(float)));"
+ZERO = (ALLOCATED, f"{ALLOCATED} cudaMemset(acts_memory, 0, num_activations * sizeof(float));")
 MAGIC_MODEL, MAGIC_STATE = 20240326, 20240327
 
 
@@ -30,7 +33,7 @@ def write(file: Path, *arrays: np.ndarray) -> None:
     file.write_bytes(b"".join(array.tobytes() for array in arrays))
 
 
-def build(checkout: Path, out: Path) -> str:
+def build(checkout: Path, zeroed: bool, out: Path) -> str:
     random = np.random.default_rng(27)
     size = gpt2.Size()
     weights = gpt2.initial(size, random)
@@ -54,9 +57,15 @@ def build(checkout: Path, out: Path) -> str:
     text = (checkout / TEST).read_text()
     text = re.sub(r"(expected_losses\[10\] = \{)[^}]*", rf"\g<1>{losses}", text)
     (out / TEST).write_text(text)
+    text = (checkout / TRAIN).read_text()
+    (out / TRAIN).write_text(text.replace(*ZERO) if zeroed else text)
     options = ["-w", "-O2", "-g", "-lineinfo", "-arch=compute_80", f"-I{checkout}"]
     return complaint(["nvcc", *options, TEST, str(CUBLAS), "-o", "test"], out)
 
 
 def programs(checkout: Path) -> list[Program]:
-    return [Program(TEST, None, ["{out}/test"], partial(build, checkout))]
+    """As it is, and with its activations set to zeros: attention reads what nobody wrote."""
+    return [
+        Program(name, None, ["{out}/test"], partial(build, checkout, zeroed))
+        for name, zeroed in ((TEST, False), (f"{TEST}, activations zeroed", True))
+    ]
