@@ -317,6 +317,30 @@ FENCE = "if (out == nullptr) __threadfence_block();"  # the detector then has cl
 
 
 @pytest.mark.parametrize("first", ["", FENCE], ids=["barriers", "fences"])
+@pytest.mark.parametrize("between", ["none", "barrier"])
+def test_a_write_over_an_own_value(first, between):
+    """Thread 32 writes 2 and then 1, thread 33 writes 1: it races with the 2."""
+    steps = [("write", 2, (32,)), ("write", 1, (32, 33))]
+    if between == "barrier":
+        steps.insert(1, ("barrier", None, ()))
+    t = traced(program_source(steps, first), np.zeros(64, "i4"), grid=1, options=("-G",))
+    assert {row.kind for row in t.hazards} == ({"WAW"} if between == "none" else set())
+
+
+@pytest.mark.parametrize("one", [2, 1])
+def test_an_own_value_in_global_memory(one):
+    """Block 0 writes 2 and then 1; a barrier does not order the 2 with other blocks' 1."""
+    source = f"""
+extern "C" __global__ void k(int *p) {{
+    if (blockIdx.x == 0 && threadIdx.x == 0) *p = {one};
+    __syncthreads();
+    if (threadIdx.x == 0) *p = 1;
+}}"""
+    t = traced(source, np.zeros(1, "i4"), grid=3, options=("-G",))
+    assert {row.kind for row in t.hazards} == ({"WAW"} if one == 2 else set())
+
+
+@pytest.mark.parametrize("first", ["", FENCE], ids=["barriers", "fences"])
 def test_random_programs_on_one_word(first):
     seed = random.randrange(10**9)
     rng = random.Random(seed)

@@ -61,6 +61,7 @@ static bool fast_row(detector *d, const shadow *s, uint64_t offset, uint32_t wid
         rows.other_read = s->epochs.other_read + first;
         rows.read_shared = s->epochs.read_shared + first;
     }
+    if (s->epochs.changed) rows.changed = s->epochs.changed + first;
     const uint32_t n = LANES * width / 4, shift = (uint32_t)__builtin_ctz(width / 4);
     const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
     if (write) return d->row->write(rows, n, shift, lane0_epoch, limits);

@@ -62,16 +62,31 @@ static epoch displaced_write(const detector *d, const shadow *s, uint64_t offset
     return s->displaced ? first_of(d, epoch_at(s->epochs.read, s, offset)) : 0;
 }
 
+static void report_writes(hazards *h, const detector *a, epoch of_a, const detector *b, epoch of_b,
+                          uint64_t address, uint32_t width) {
+    const bool first = epoch_site(of_a) <= epoch_site(of_b);
+    if (!of_a || !of_b || is_morally_strong(&h->sites, of_a, of_b, SCOPE_GPU)) return;
+    report(h, SMK_HAZARD_WAW, first ? b : a, first ? of_b : of_a, first ? a : b,
+           first ? of_a : of_b, address, width);
+}
+
+/* The last write of another value than the last one; 0: none. */
+static epoch change_at(const detector *d, uint64_t region, uint64_t offset) {
+    const shadow *s = &d->regions[region];
+    return s->epochs.changed ? epoch_at(s->epochs.changed, s, offset) : 0;
+}
+
 static void compare_writes(hazards *h, const detector *a, epoch of_a, const detector *b, epoch of_b,
                            uint64_t region, uint64_t offset, uint32_t bytes) {
     const bool values_known =
         h->sites.sites[epoch_site(of_a)].stores && h->sites.sites[epoch_site(of_b)].stores;
-    if (!of_a || !of_b || is_morally_strong(&h->sites, of_a, of_b, SCOPE_GPU) ||
-        (values_known && has_equal_values(a, b, region, offset, bytes)))
-        return;
-    const bool first = epoch_site(of_a) <= epoch_site(of_b);
-    report(h, SMK_HAZARD_WAW, first ? b : a, first ? of_b : of_a, first ? a : b,
-           first ? of_a : of_b, a->regions[region].base + offset, bytes);
+    const uint64_t address = a->regions[region].base + offset;
+    if (values_known && has_equal_values(a, b, region, offset, bytes)) {
+        report_writes(h, a, change_at(a, region, offset), b, of_b, address, bytes);
+        report_writes(h, a, of_a, b, change_at(b, region, offset), address, bytes);
+    } else {
+        report_writes(h, a, of_a, b, of_b, address, bytes);
+    }
 }
 
 /* Compares one granule of the first host thread that wrote it with all others'. */

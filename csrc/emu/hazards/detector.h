@@ -248,6 +248,8 @@ static inline uint64_t shadow_granules(const shadow *s) {
 bool shadow_add_readers(detector *d, shadow *s);
 /* Adds the array of uninitialised reads. */
 bool shadow_add_uninitialised(detector *d, shadow *s);
+/* Adds the array of last writes of another value. */
+bool shadow_add_changed(detector *d, shadow *s);
 /* Adds the array of lists of equal writers. */
 bool shadow_add_equal_writers(detector *d, shadow *s);
 /* Changes the granules from words to bytes. */

@@ -26,6 +26,18 @@ EPOCH_INLINE epoch fast_path_mask(epoch e, epoch now, const fast_path_limits *li
     return ordered_for_all_mask(e, limits) | (same & mask_if(e - limits->begin < limits->own));
 }
 
+/* Such a write may be overwritten by any value, without a note of it. */
+EPOCH_INLINE epoch settled_mask(epoch e, const fast_path_limits *limits) {
+    return mask_if(e - limits->begin < limits->settled) | mask_if(e == 0);
+}
+
+/* Whether a write over epoch e needs no note that it changes the value: there is one. */
+EPOCH_INLINE bool is_change_known(shadow_rows rows, uint64_t word, const fast_path_limits *limits) {
+    const epoch e = rows.write[word], floor = limits->begin + limits->ordered;
+    return settled_mask(e, limits) ||
+           (rows.changed && rows.changed[word] >= (e < floor ? limits->begin : floor));
+}
+
 static inline bool is_ordered_for_all(epoch e, const fast_path_limits *limits) {
     return e - limits->begin < limits->ordered || (!e && limits->zero);
 }

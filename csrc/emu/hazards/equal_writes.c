@@ -4,7 +4,8 @@
  * the same. A thread that has written that value itself reads it, whichever write came last. So
  * neither is a race. A list per granule has the threads that have written its value since the value
  * changed: made at the first such write, dropped when the value changes. A write of another value
- * races with all of them.
+ * races with all of them. The last write of another value is kept, too (`changed`): a write that it
+ * is not ordered with races with it, although the value is the same again.
  *
  * Such a read need not be recorded if its thread has written the value since the last
  * synchronisation: a write that races with the read races with the thread's write, too. A read

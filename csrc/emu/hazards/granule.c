@@ -191,12 +191,34 @@ static void resolve_uninitialised(detector *d, shadow *s, uint64_t granule, epoc
     *read = 0;
 }
 
+/* A write of another value than the granule has, which races with `now`; 0: none. */
+static epoch racing_change(const detector *d, const shadow *s, uint64_t granule, epoch now) {
+    const epoch e = s->epochs.changed ? s->epochs.changed[granule] : 0;
+    const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
+    if (!e || is_past || hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now))
+        return 0;
+    return e;
+}
+
+/* The value changes. The last write is kept if it may race with a write of the new value. */
+static void note_change(detector *d, shadow *s, uint64_t granule, const fast_path_limits *limits) {
+    const epoch last = s->epochs.write[granule];
+    if (!s->value || !last || last - limits->begin < limits->settled ||
+        (s->is_shared && epoch_time(last) < d->hb.begin) || epoch_time(last) == TIME_IN_FLIGHT ||
+        (!s->epochs.changed && !shadow_add_changed(d, s)))
+        return;
+    s->epochs.changed[granule] = last;
+}
+
 /* Checks a write against the writes before it. */
 static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
                          const fast_path_limits *limits, const unsigned char *value) {
     const epoch last = s->epochs.write[granule];
     const bool same_value = equal_writes_same_value(d, s, granule, value);
+    const epoch changed = same_value ? racing_change(d, s, granule, now) : 0;
     bool races = false;
+    if (changed) report_race(d, s, granule, changed, true, now, true);
+    if (!same_value) note_change(d, s, granule, limits);
     if (!passes_fast_path(last, now, limits) || epoch_kind(now) == ATOMIC)
         races = check_write(d, s, granule, now, true, same_value);
     if (same_value && (races || equal_writes_any(s, granule))) {

@@ -53,23 +53,36 @@ EPOCH_INLINE bool read_lanes(shadow_rows rows, const lane_words *words, uint32_t
     return true;
 }
 
+enum { MAX_LANE_WORDS = 8 };
+
+/* False: nothing is recorded, since the slow path compares values with those of the last writes. */
 EPOCH_INLINE bool write_lanes(shadow_rows rows, const lane_words *words, uint32_t n,
                               epoch lane0_epoch, const fast_path_limits *limits) {
     const fast_path_limits l = *limits;
+    epoch before[LANES * MAX_LANE_WORDS];
+    uint64_t recorded[LANES * MAX_LANE_WORDS];
+    uint32_t n_recorded = 0;
     for (uint32_t left = words->active; left; left &= left - 1) {
         const int lane = first_lane(left);
         const epoch now = lane0_epoch + (epoch)lane * LANE_STEP;
         uint64_t word;
-        if (!word_of(words, lane, &word)) return false;
+        if (!word_of(words, lane, &word)) goto undo;
         for (const uint64_t end = word + n; word < end; word++) {
-            if (!passes_fast_path(rows.write[word], now, &l)) return false;
+            if (!passes_fast_path(rows.write[word], now, &l) || !is_change_known(rows, word, &l))
+                goto undo;
             if (rows.read && !(passes_fast_path(rows.read[word], now, &l) &&
                                passes_fast_path(rows.other_read[word], now, &l)))
-                return false;
+                goto undo;
+            before[n_recorded] = rows.write[word];
+            recorded[n_recorded++] = word;
             rows.write[word] = now;
         }
     }
     return true;
+undo:
+    while (n_recorded--)
+        rows.write[recorded[n_recorded]] = before[n_recorded];
+    return false;
 }
 
 /* The switch makes the number of words per lane a constant. */

@@ -18,6 +18,7 @@ typedef struct fast_path_limits {
     epoch ordered; /* those in [begin, begin + ordered) are ordered before all threads */
     epoch own;     /* the same thread's with the same access kind: [begin, begin + own) */
     epoch zero;    /* ~0: an epoch of 0 (no access) passes, too */
+    epoch settled; /* writes in [begin, begin + settled) race with no later access */
 } fast_path_limits;
 
 /* Epochs by granule. FastTrack has a read epoch, or a read vector clock if the granule is
@@ -31,6 +32,7 @@ typedef struct shadow_rows {
      * written, further readers need not be recorded. Value: read_shared_at. For word granules
      * only. */
     uint32_t *read_shared;
+    epoch *changed; /* the last write of another value; NULL: none so far (equal_writes.c) */
 } shadow_rows;
 
 /* The value of `read_shared` in the interval that began at `floor`. If both readers are weak, no

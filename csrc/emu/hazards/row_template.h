@@ -45,10 +45,11 @@ EPOCH_INLINE bool read_row(shadow_rows rows, uint32_t n, uint32_t shift, epoch l
 EPOCH_INLINE bool write_row(shadow_rows rows, uint32_t n, uint32_t shift, epoch lane0_epoch,
                             const fast_path_limits *limits) {
     const fast_path_limits l = *limits;
-    epoch passes = ~(epoch)0;
+    epoch passes = ~(epoch)0, settled = ~(epoch)0;
     for (uint32_t k = 0; k < n; k++) {
         const epoch now = lane0_epoch + (k >> shift) * LANE_STEP;
         passes &= fast_path_mask(rows.write[k], now, &l);
+        settled &= settled_mask(rows.write[k], &l);
     }
     for (uint32_t k = 0; rows.read && k < n; k++) {
         const epoch now = lane0_epoch + (k >> shift) * LANE_STEP;
@@ -56,6 +57,8 @@ EPOCH_INLINE bool write_row(shadow_rows rows, uint32_t n, uint32_t shift, epoch 
             fast_path_mask(rows.read[k], now, &l) & fast_path_mask(rows.other_read[k], now, &l);
     }
     if (!passes) return false;
+    for (uint32_t k = 0; !settled && k < n; k++)
+        if (!is_change_known(rows, k, &l)) return false;
     for (uint32_t k = 0; k < n; k++)
         rows.write[k] = lane0_epoch + (k >> shift) * LANE_STEP;
     return true;

@@ -40,6 +40,7 @@ static void free_arrays(shadow *s) {
     epochs_free(s, s->epochs.other_read);
     epochs_free(s, s->uninitialised_read);
     epochs_free(s, s->equal_writers);
+    epochs_free(s, s->epochs.changed);
     zeros_free(s->epochs.read_shared, array_epochs(s) * sizeof(uint32_t));
 }
 
@@ -54,6 +55,7 @@ bool shadow_add_readers(detector *d, shadow *s) {
         return false;
     }
     added.epochs.write = s->epochs.write;
+    added.epochs.changed = s->epochs.changed;
     s->epochs = added.epochs;
     return true;
 }
@@ -68,6 +70,12 @@ bool shadow_add_uninitialised(detector *d, shadow *s) {
     s->uninitialised_read = epochs_new(s);
     d->out_of_memory |= !s->uninitialised_read;
     return s->uninitialised_read != NULL;
+}
+
+bool shadow_add_changed(detector *d, shadow *s) {
+    s->epochs.changed = epochs_new(s);
+    d->out_of_memory |= !s->epochs.changed;
+    return s->epochs.changed != NULL;
 }
 
 bool shadow_add_equal_writers(detector *d, shadow *s) {
@@ -144,6 +152,7 @@ bool shadow_refine(detector *d, shadow *s) {
     if (!refine_epochs(s, s->epochs.write, &refined, &refined.epochs.write) ||
         !refine_epochs(s, s->epochs.read, &refined, &refined.epochs.read) ||
         !refine_epochs(s, s->epochs.other_read, &refined, &refined.epochs.other_read) ||
+        !refine_epochs(s, s->epochs.changed, &refined, &refined.epochs.changed) ||
         !refine_epochs(s, s->uninitialised_read, &refined, &refined.uninitialised_read) ||
         !refine_epochs(s, s->equal_writers, &refined, &refined.equal_writers)) {
         free_arrays(&refined);
