@@ -21,10 +21,12 @@ Row = dict[str, Any]
 GOOD = re.compile(
     r"\bPASS(?:ED)?\b|SUCCESS|\bcorrect\b|match!|\bOK\b|\bverified\b|max diff\S* 0\b", re.I
 )
-BAD = re.compile(r"\bFAIL|(?:mis|dis)match|incorrect|\bwrong|\bnot (?:equal|match|OK)", re.I)
+BAD = re.compile(
+    r"\bFAIL(?!\w*:? 0\b)|(?:mis|dis)match|incorrect|\bwrong|\bnot (?:equal|match|OK)", re.I
+)
 NO_DATA = re.compile(
     r"fail\w* to (?:read|open)|(?:can ?not|could ?n.t|opening|open\w*) (?:\w+ )*file"
-    r"|Bad file|No such file",
+    r"|Bad file|No such file|Assertion `f\w* != NULL' failed",
     re.I,
 )
 COMPILING = 240  # seconds
