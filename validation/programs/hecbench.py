@@ -34,7 +34,7 @@ def smaller(arguments: list[str]) -> list[str]:
     """Multiples of ten up to 10000 are repetitions and become 1; sizes a sixteenth or less."""
 
     def small(value: int) -> int:
-        if value % 10 == 0 and value <= 10000:
+        if value and value % 10 == 0 and value <= 10000:
             return 1
         if value >= 100000:
             return max(1024, 1 << (value.bit_length() - 9))
