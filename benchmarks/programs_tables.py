@@ -22,7 +22,9 @@ CAUSES = {
     r"test_gpt2_fp32.cu\b(?!, activations)": "reads what nobody wrote, and a race that is reported",
     "test_gpt2_fp32.cu": "its result depends on a race that is reported",
     "bscan-cuda": "a lane votes with a mask that it is not in, which PTX leaves undefined",
-    "perlin-cuda": "reads past the end of its table",
+    "tqs-cuda": "its result depends on a race that is reported",
+    "perlin-cuda|threadcpy-cuda": "reads past the end of an array, which is reported",
+    "unfold-cuda": "adds to memory that nobody wrote, which is reported",
     "shmembench-cuda": "its checksum includes memory that nobody wrote",
     "hazard detector's record": "the hazard detector's record does not fit in memory",
     "cuGraphConditional": "graphs with conditions",
@@ -33,6 +35,7 @@ CAUSES = {
     "waives": "waives itself: needs several GPUs or other features",
     "does not compile": "does not compile with nvcc 13 by itself",
     "data|before it calls CUDA": "ends without its data files, or before it calls CUDA",
+    "launches no kernel": "launches no kernel",
     "its Makefile": "its Makefile has no rule for it",
     "needs|library|NVRTC|libNVVM|NvSci|MPI": "another library",
 }

@@ -17,7 +17,8 @@ run: $(program)
 \t$(LAUNCHER) ./$(program) 268435456 512 \\
 \t  -f 7 1000 > log
 """
-REPORT = {"kernels": [], "misuses": [], "unsupported": [], "started": True}
+KERNEL = {"launches": 1, "errors": []}
+REPORT = {"kernels": [KERNEL], "misuses": [], "unsupported": [], "started": True}
 
 
 @pytest.fixture
@@ -52,6 +53,13 @@ def test_output_is_judged(package, said, status, result):
 
     program = running.Program("one", None, ["./one"])
     assert running.verdict(program, REPORT, status, said)["result"] == result
+
+
+def test_a_program_that_launches_nothing_is_left_out(package):
+    from validation.programs import running
+
+    program, report = running.Program("one", None, ["./one"]), {**REPORT, "kernels": []}
+    assert running.verdict(program, report, 0, "PASS")["result"] == "left out"
 
 
 def test_an_unsupported_call_fails_without_a_check(package):

@@ -27,6 +27,11 @@ KNOWN = {
 ARGUMENTS = {  # where smaller() gives a program too little to do
     "bilateral-cuda": "64 64 0.5 0.5 1",
     "gamma-correction-cuda": "64 64 256 1",
+    "matern-cuda": "16 1",
+    "matrix-rotate-cuda": "64 1",
+    "overlay-cuda": "64 48",
+    "pathfinder-cuda": "1000 20 5",
+    "ring-cuda": "1 1024 1",
 }
 
 

@@ -150,4 +150,6 @@ def verdict(program: Program, found: Row, status: int, told: str) -> Row:
         return {"result": "left out", "why": f"status {status} before it calls CUDA"}
     if status != 0 or BAD.search(told) or (whys and not GOOD.search(told)):
         return {"result": "fail", "status": status, "why": (whys + lines or ["its status"])[:3]}
+    if not program.checks and not sum(kernel["launches"] for kernel in found["kernels"]):
+        return {"result": "left out", "why": "launches no kernel"}
     return {"result": "pass" if program.checks or GOOD.search(told) else "ends"}
