@@ -25,13 +25,33 @@ KNOWN = {
     "sosfil-cuda": ("sosfilt", "1"),
 }
 ARGUMENTS = {  # where smaller() gives a program too little to do
+    "atomicIntrinsics-cuda": "10 1",
+    "atomicPerf-cuda": "1",
     "bilateral-cuda": "64 64 0.5 0.5 1",
+    "bitonic-sort-cuda": "12 2",
+    "blockScan-cuda": "256 1",
+    "btree-cuda": "4096 4096",
+    "channelShuffle-cuda": "2 32 32 1",
+    "channelSum-cuda": "32 32 1",
+    "contract-cuda": "16 2",
+    "dwconv-cuda": "4 8 32 32 1",
+    "fresnel-cuda": "1",
+    "fsm-cuda": "16",
     "gamma-correction-cuda": "64 64 256 1",
     "matern-cuda": "16 1",
     "matrix-rotate-cuda": "64 1",
-    "overlay-cuda": "64 48",
+    "md-cuda": "1 1",
+    "moe-align-cuda": "16",
+    "nqueen-cuda": "10 4 1",
+    "overlay-cuda": "640 480",
     "pathfinder-cuda": "1000 20 5",
-    "ring-cuda": "1 1024 1",
+    "pool-cuda": "1 4 224 224 54 54 1",
+    "qrg-cuda": "16",
+    "rle-cuda": "--i=1 --n=100000",
+    "shuffle-cuda": "16 1",
+    "sort-cuda": "1 1",
+    "tissue-cuda": "8 1",
+    "tsp-cuda": "d493.tsp 1 1",
 }
 
 
@@ -45,7 +65,8 @@ def smaller(arguments: list[str]) -> list[str]:
             return max(1024, 1 << (value.bit_length() - 9))
         return max(64, value // 16) if value >= 512 else value
 
-    return [str(small(int(one))) if one.isdigit() else one for one in arguments]
+    numbers = r"(?:^|(?<==))\d+$"
+    return [re.sub(numbers, lambda found: str(small(int(found[0]))), one) for one in arguments]
 
 
 def command(folder: Path) -> list[str]:

@@ -47,6 +47,7 @@ def build(checkout: Path, changes: list[tuple[str, str]], out: Path) -> str:
     size = gpt2.Size()
     weights = gpt2.initial(size, random)
     tokens = random.integers(0, size.vocabulary, (2, size.batch, size.length), dtype=np.int32)
+    inputs, targets = tokens
     logits, loss, gradient = gpt2.step(size, weights, *tokens)
     sizes = (size.longest, size.vocabulary, size.layers, size.heads, size.channels, size.padded)
     write(
@@ -62,7 +63,9 @@ def build(checkout: Path, changes: list[tuple[str, str]], out: Path) -> str:
         np.array([loss], np.float32),
         gpt2.flat(gradient),
     )
-    losses = ", ".join(f"{one:.9g}f" for one in gpt2.train(size, weights, *tokens, steps=10))
+    losses = ", ".join(
+        f"{one:.9g}f" for one in gpt2.train(size, weights, inputs, targets, steps=10)
+    )
     text = (checkout / TEST).read_text()
     text = re.sub(r"(expected_losses\[10\] = \{)[^}]*", rf"\g<1>{losses}", text)
     (out / TEST).write_text(text)

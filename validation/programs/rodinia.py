@@ -6,7 +6,7 @@ command each. Most programs check nothing: then a run that ends with status 0 is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def write_inputs(folder: Path) -> None:
         f"1999  8 17  6 6 {'storm':>11}   {lat:5.1f} {lng:5.1f}  70  900"
         for lat, lng in random.uniform(0, 90, (200, 2))
     ]
-    texts = {
+    texts: dict[str, Iterable[object]] = {
         "graph": graph,
         "numbers": [len(numbers), *numbers],
         "commands": ["k 100", "j 10 20"],
