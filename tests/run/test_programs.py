@@ -62,7 +62,11 @@ def test_saxpy(compiled, run_program, options):
 
 SHARED_HEADER = """
 #include <cstdio>
-template <typename T> __device__ __noinline__ T twice(T x) { return x + x; }
+template <typename T> __device__ T two[1] = {2};
+template <typename T> __device__ T half_of_one = 0.5;
+template <typename T> __device__ __noinline__ T twice(T x) {
+    return x * two<T>[0] * half_of_one<T> * 2;
+}
 __device__ float moved(float x);
 extern __device__ float offset;
 """

@@ -97,7 +97,7 @@ static bool module_item(parser *p) {
     if (p->module->version < 30 && (parser_at_dot(p, "reg") || parser_at_dot(p, "local")))
         return per_thread(p);
     if (parser_accept_dot(p, "tex")) return parser_textures(p, external);
-    if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
+    if (parser_accept_space(p, &space)) return parser_variables(p, space, external, weak);
     return parser_unexpected(p, "a module directive (.entry, .func, .global, ...)");
 }
 

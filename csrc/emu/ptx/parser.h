@@ -186,7 +186,7 @@ void constant_to_immediate(const constant *c, ptx_operand *out);
 /* ---- parser_variable.c ---- */
 
 /* A declaration after its state space: attributes, type, names, arrays, initialisers, semicolon. */
-bool parser_variables(parser *p, ptx_space space, bool external);
+bool parser_variables(parser *p, ptx_space space, bool external, bool weak);
 bool parser_textures(parser *p, bool external); /* after .tex */
 /* One .param of a function header or prototype, after the word .param. */
 ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes);
