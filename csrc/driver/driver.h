@@ -248,7 +248,7 @@ bool host_region_buffer(unsigned char **host, size_t *bytes);
 
 /* ---- link.c ---- */
 
-/* Several texts of PTX as one: `bytes` without the NUL, `files` is the highest number of a .file. */
+/* Several texts of PTX as one: `bytes` without the NUL; `files` is the highest number of a file. */
 typedef struct joined_ptx {
     char *text;
     size_t bytes;

@@ -23,7 +23,7 @@ static bool is_head(const char *line) {
     return false;
 }
 
-/* Copies a line of PTX with `shift` added to its numbers of files, of which *last is the highest. */
+/* Copies a line of PTX. `shift` is added to its numbers of files; *last is the highest of them. */
 static char *copy_line(char *to, const char *line, const char *end, uint32_t shift,
                        uint32_t *last) {
     static const char *const before[] = {".file", ".loc", "inlined_at"};

@@ -26,7 +26,7 @@ BAD = re.compile(
 )
 NO_DATA = re.compile(
     r"fail\w* to (?:read|open)|(?:can ?not|could ?n.t|opening|open\w*) (?:\w+ )*file"
-    r"|Bad file|No such file|Assertion `f\w* != NULL' failed",
+    r"|Bad file|No such file|File error|Assertion `f\w* != NULL' failed",
     re.I,
 )
 COMPILING = 240  # seconds
