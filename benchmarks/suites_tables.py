@@ -6,7 +6,7 @@ from cells import Record, markdown
 from records import read
 
 NOT_YET = "Not recorded yet."
-RECORD, UNSEEN, PROGRAMS = "public-suites", "unseen-suites", "public-programs"
+RECORD, UNSEEN = "public-suites", "unseen-suites"
 COUNTS = ("entries", "decoded", "run", "right", "explained", "wrong", "hazards")
 
 
@@ -89,22 +89,6 @@ def _sight(name: str, values: Record) -> tuple[str, ...]:
     return name, str(values["files"]), str(values["entries"]), first, *counts
 
 
-def programs() -> str:
-    """Whole programs with their own checks."""
-    if not (found := rows(PROGRAMS)):
-        return NOT_YET
-    kinds = ("passed", "failed", "no verdict", "too large", "not built")
-    lines = [
-        (
-            f"[{row['suite']}](https://github.com/{row['repository']}) {row['repository_commit']}",
-            str(len(row["programs"])),
-            *(str(row[kind]) for kind in kinds),
-        )
-        for row in found
-    ]
-    return markdown(("suite", "programs", *kinds), lines, 1)
-
-
 def refused(record: str = RECORD) -> str:
     """Each reason, with the smallest kernel that it holds for."""
     if not (found := rows(record)):
@@ -170,7 +154,6 @@ def parts() -> dict[str, str]:
         "refused": refused(),
         "first sight": first_sight(),
         "refused at first sight": refused(UNSEEN),
-        "programs": programs(),
         "faults": findings(harmful=True),
         "harmless": findings(harmful=False),
         "unexplained": unexplained(),

@@ -246,6 +246,18 @@ int64_t host_region_number(CUdeviceptr address, size_t *offset);
 /* What launches see of it. False: it is not used. */
 bool host_region_buffer(unsigned char **host, size_t *bytes);
 
+/* ---- link.c ---- */
+
+/* Several texts of PTX as one: `bytes` without the NUL; `files` is the highest number of a file. */
+typedef struct joined_ptx {
+    char *text;
+    size_t bytes;
+    uint32_t files;
+} joined_ptx;
+
+/* Adds a text, without its head if it is not the first. On failure t is as it was. */
+CUresult ptx_join(joined_ptx *t, const char *ptx);
+
 /* ---- fatbin.c ---- */
 
 /* The PTX in a module's image: text, a fat binary, or the wrapper that nvcc puts around one. *ptx

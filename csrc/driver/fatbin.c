@@ -81,13 +81,31 @@ static CUresult extract(const entry *e, char **ptx, size_t *bytes, char *message
     return CUDA_SUCCESS;
 }
 
+/* Fat binaries of a program that is compiled in parts and linked: the PTX of all of them. What has
+ * machine code only is left out, and a call of it fails. */
 static CUresult fatbin_ptx(const fatbin *const *list, size_t n, char **ptx, size_t *bytes,
                            char *message, size_t size) {
     choice c = {0};
-    for (size_t k = 0; k < n; k++)
-        if (list[k]->magic == FATBIN_MAGIC && list[k]->header_bytes >= sizeof(fatbin))
-            choose(list[k], &c);
-    if (c.best) return extract(c.best, ptx, bytes, message, size);
+    joined_ptx joined = {0};
+    for (size_t k = 0; k < n; k++) {
+        if (list[k]->magic != FATBIN_MAGIC || list[k]->header_bytes < sizeof(fatbin)) continue;
+        c.best = NULL;
+        choose(list[k], &c);
+        if (!c.best) continue;
+        char *one = NULL;
+        CUresult result = extract(c.best, &one, bytes, message, size);
+        if (result == CUDA_SUCCESS) result = ptx_join(&joined, one);
+        free(one);
+        if (result != CUDA_SUCCESS) {
+            free(joined.text);
+            return result;
+        }
+    }
+    if (joined.text) {
+        *ptx = joined.text;
+        *bytes = joined.bytes;
+        return CUDA_SUCCESS;
+    }
     if (c.too_new)
         snprintf(message, size,
                  "the program's oldest PTX is for compute_%u, newer than this GPU; compile with "

@@ -8,8 +8,7 @@
 
 struct linker {
     handle head;
-    char *text; /* with a NUL */
-    size_t bytes;
+    joined_ptx joined;
 };
 
 enum { INPUT_PTX = 1, N_INPUTS = 6 };
@@ -24,23 +23,51 @@ static bool is_head(const char *line) {
     return false;
 }
 
-static CUresult append(CUlinkState l, const char *ptx) {
-    const size_t bytes = strlen(ptx);
-    char *joined = realloc(l->text, l->bytes + bytes + 2);
-    if (!joined) return CUDA_ERROR_OUT_OF_MEMORY;
-    const bool first = !l->bytes;
-    l->text = joined;
-    for (const char *line = ptx; *line;) {
-        const char *end = strchr(line, '\n');
-        const size_t n = end ? (size_t)(end - line) + 1 : strlen(line);
-        if (first || !is_head(line)) {
-            memcpy(l->text + l->bytes, line, n);
-            l->bytes += n;
-        }
-        line += n;
+/* Copies a line of PTX. `shift` is added to its numbers of files; *last is the highest of them. */
+static char *copy_line(char *to, const char *line, const char *end, uint32_t shift,
+                       uint32_t *last) {
+    static const char *const before[] = {".file", ".loc", "inlined_at"};
+    while (line < end) {
+        const size_t blanks = strspn(line, " \t\n"), word = strcspn(line + blanks, " \t\n");
+        const char *at = line + blanks;
+        bool number = false;
+        for (size_t k = 0; k < sizeof before / sizeof *before; k++)
+            number |= strlen(before[k]) == word && !memcmp(at, before[k], word);
+        const size_t n =
+            (size_t)(end - line) < blanks + word ? (size_t)(end - line) : blanks + word;
+        memcpy(to, line, n);
+        to += n, line += n;
+        if (!number || (*line != ' ' && *line != '\t')) continue;
+        char *rest;
+        const uint32_t file = (uint32_t)strtoul(line, &rest, 10) + shift;
+        if (rest == line || rest > end) continue;
+        if (file > *last) *last = file;
+        to += sprintf(to, " %u", file);
+        line = rest;
     }
-    l->text[l->bytes++] = '\n';
-    l->text[l->bytes] = 0;
+    return to;
+}
+
+CUresult ptx_join(joined_ptx *t, const char *ptx) {
+    enum { GROWTH = 3 }; /* at most: ".loc 1" can become ".loc 4294967295" */
+    char *joined = realloc(t->text, t->bytes + GROWTH * strlen(ptx) + 2);
+    if (!joined) return CUDA_ERROR_OUT_OF_MEMORY;
+    const bool first = !t->bytes;
+    const uint32_t shift = t->files;
+    char *to = joined + t->bytes;
+    for (const char *line = ptx; *line;) {
+        const char *newline = strchr(line, '\n'), *end = newline ? newline + 1 : strchr(line, 0);
+        const char *word = line + strspn(line, " \t");
+        if (!strncmp(word, ".file", 5) || !strncmp(word, ".loc\t", 5) || !strncmp(word, ".loc ", 5))
+            to = copy_line(to, line, end, shift, &t->files);
+        else if (first || !is_head(line))
+            memcpy(to, line, (size_t)(end - line)), to += end - line;
+        line = end;
+    }
+    *to++ = '\n';
+    *to = 0;
+    t->text = joined;
+    t->bytes = (size_t)(to - joined);
     return CUDA_SUCCESS;
 }
 
@@ -67,7 +94,7 @@ static CUresult add(CUlinkState l, int type, const void *data, size_t bytes) {
     char *copy = calloc(1, bytes + 1);
     if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(copy, data, bytes);
-    const CUresult result = append(l, copy);
+    const CUresult result = ptx_join(&l->joined, copy);
     free(copy);
     return result;
 }
@@ -96,9 +123,9 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState l, int type, const char *name, unsi
 
 static CUresult complete(CUlinkState l, void **out, size_t *bytes) {
     if (!handle_is(l, HANDLE_LINKER)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!out || !l->bytes) return CUDA_ERROR_INVALID_VALUE;
-    *out = l->text;
-    if (bytes) *bytes = l->bytes + 1;
+    if (!out || !l->joined.bytes) return CUDA_ERROR_INVALID_VALUE;
+    *out = l->joined.text;
+    if (bytes) *bytes = l->joined.bytes + 1;
     return CUDA_SUCCESS;
 }
 
@@ -108,7 +135,7 @@ EXPORT CUresult cuLinkComplete(CUlinkState l, void **out, size_t *bytes) {
 
 static CUresult destroy(CUlinkState l) {
     if (!handle_is(l, HANDLE_LINKER)) return CUDA_ERROR_INVALID_HANDLE;
-    free(l->text);
+    free(l->joined.text);
     handle_free(l, HANDLE_LINKER);
     return CUDA_SUCCESS;
 }

@@ -434,3 +434,47 @@ def test_barrier_reduction(op: str, function, kind: str, rng) -> None:
         declared=".reg .b32 %x; .reg .pred %out;",
     )
     assert np.array_equal(result, np.full(N, function(flags)))
+
+
+# ---- strong vectors ----
+
+PAIRS = """
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry pairs(.param .u64 p0, .param .u64 p1)
+{{
+    .reg .b64 %pair, %out; .reg .b32 %block, %k, %torn; .reg .{type} %a, %b; .reg .pred %p;
+    ld.param.u64 %pair, [p0];
+    ld.param.u64 %out, [p1];
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %k, 0;
+    mov.u32 %torn, 0;
+    setp.eq.u32 %p, %block, 0;
+    @!%p bra reads;
+writes:
+    cvt.{type}.u32 %a, %k;
+    st.relaxed.gpu.global.v2.{type} [%pair], {{%a, %a}};
+    add.u32 %k, %k, 1;
+    setp.lt.u32 %p, %k, 200000;
+    @%p bra writes;
+    ret;
+reads:
+    ld.relaxed.gpu.global.v2.{type} {{%a, %b}}, [%pair];
+    setp.ne.{type} %p, %a, %b;
+    @%p add.u32 %torn, %torn, 1;
+    add.u32 %k, %k, 1;
+    setp.lt.u32 %p, %k, 200000;
+    @%p bra reads;
+    st.global.u32 [%out], %torn;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("type_", ["u32", "u64"])
+def test_strong_vectors_are_read_and_written_at_once(type_) -> None:
+    """One block writes pairs of equal values while another, on another thread, reads them."""
+    pair, torn = np.zeros(2, {"u32": "u4", "u64": "u8"}[type_]), np.ones(1, "u4")
+    smemkern.Kernel(PAIRS.format(type=type_), "pairs")(2, 1, pair, torn, device="emu")
+    assert torn[0] == 0

@@ -60,6 +60,58 @@ def test_saxpy(compiled, run_program, options):
     assert sum(row["bytes"] for row in kernel["global"]) == 3 * 4 * n
 
 
+SHARED_HEADER = """
+#include <cstdio>
+template <typename T> __device__ T two[1] = {2};
+template <typename T> __device__ T half_of_one = 0.5;
+template <typename T> __device__ __noinline__ T twice(T x) {
+    return x * two<T>[0] * half_of_one<T> * 2;
+}
+__device__ float moved(float x);
+extern __device__ float offset;
+"""
+FIRST_PART = """
+#include "shared.h"
+__device__ float offset = 3;
+__global__ void first(float *x) { x[threadIdx.x] = moved(twice(x[threadIdx.x])); }
+int main() {
+    float *x, host[32];
+    for (int k = 0; k < 32; k++) host[k] = k;
+    cudaMalloc(&x, sizeof host);
+    cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+    first<<<1, 32>>>(x);
+    cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+    bool right = true;
+    for (int k = 0; k < 32; k++) right &= host[k] == 4 * k + 3;
+    puts(right ? "PASS" : "FAIL");
+    cudaFree(x);
+}
+"""
+SECOND_PART = """
+#include "shared.h"
+__device__ float moved(float x) {
+    __shared__ float part[32];
+    part[threadIdx.x] = x;
+    const float other = part[threadIdx.x ^ 1];  // line 6 races
+    return twice(x) + offset + 0 * other;
+}
+"""
+
+
+def test_parts_that_are_linked(run_program, tmp_path):
+    """Functions and variables of another file, a template that both have, and lines of both."""
+    (tmp_path / "shared.h").write_text(SHARED_HEADER)
+    second = tmp_path / "second.cu"
+    second.write_text(SECOND_PART)
+    options = ("-rdc=true", "-arch=sm_80", "-lineinfo", str(second))
+    program = run_programs.compiled(tmp_path, "first", *options, text=FIRST_PART)
+    _, out, err = run_program(program)
+    assert out.startswith("PASS\n"), out + err
+    lines = out.splitlines()
+    assert any("RAW race" in line and "second.cu:6" in line for line in lines), out
+    assert any(line.startswith("first.cu:4") for line in lines), out
+
+
 @pytest.mark.long(instead="test_many_managed_and_pinned_allocations")
 def test_many_calls(compiled, run_program):
     status, out, _ = run_program(compiled("many", "-arch=sm_80"))

@@ -34,6 +34,31 @@ static void write_word(unsigned char *to, uint32_t width, uint64_t value) {
     }
 }
 
+/* GPUs access the up to 16 bytes of a vector at once, and code relies on it: CUB keeps a status and
+ * its value in one. So does a host's access of 16 bytes, which volatile keeps from being split. */
+typedef uint64_t any_pair __attribute__((may_alias, vector_size(CHUNK), aligned(8)));
+
+static void read_chunk(unsigned char *to, const unsigned char *from, uint32_t bytes) {
+    if (bytes == CHUNK) {
+        *(any_pair *)to = *(const volatile any_pair *)from;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } else {
+        const uint64_t value = read_word(from, bytes);
+        memcpy(to, &value, bytes);
+    }
+}
+
+static void write_chunk(unsigned char *to, const unsigned char *from, uint32_t bytes) {
+    if (bytes == CHUNK) {
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        *(volatile any_pair *)to = *(const any_pair *)from;
+    } else {
+        uint64_t value = 0;
+        memcpy(&value, from, bytes);
+        write_word(to, bytes, value);
+    }
+}
+
 static uint64_t extended(uint64_t value, uint32_t width, bool is_signed) {
     const uint32_t above = 64 - 8 * width;
     return is_signed ? (uint64_t)((int64_t)(value << above) >> above) : value;
@@ -48,20 +73,22 @@ const insn *load_any(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
-        const unsigned char *from = NULL;
+        _Alignas(CHUNK) unsigned char values[CHUNK];
         for (uint32_t k = 0; k < i->count; k++) {
             const uint32_t at = k * i->width % chunk;
-            if (at == 0)
-                from = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, chunk,
-                                  false);
-            if (!from) return NULL;
+            if (at == 0) {
+                const unsigned char *from = lane_reach(w, i, (ptx_space)i->space, lane,
+                                                       address + k * i->width, chunk, false);
+                if (!from) return NULL;
+                read_chunk(values, from, chunk);
+            }
             unsigned char *to = w->frame + i->list[k] + (size_t)lane * i->c;
             if (i->width == CHUNK)
-                memcpy(to, from, CHUNK);
+                memcpy(to, values, CHUNK);
             else
                 write_word(
                     to, i->c,
-                    extended(read_word(from + at, i->width), i->width, i->flags & MEMORY_SIGNED));
+                    extended(read_word(values + at, i->width), i->width, i->flags & MEMORY_SIGNED));
         }
     }
     return i + 1;
@@ -73,6 +100,7 @@ const insn *store_any(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
+        _Alignas(CHUNK) unsigned char values[CHUNK];
         unsigned char *to = NULL;
         for (uint32_t k = 0; k < i->count; k++) {
             const uint32_t at = k * i->width % chunk;
@@ -82,9 +110,10 @@ const insn *store_any(warp *w, const insn *i) {
             if (!to) return NULL;
             const unsigned char *from = w->frame + i->list[k] + (size_t)lane * i->c;
             if (i->width == CHUNK)
-                memcpy(to, from, CHUNK);
+                memcpy(values, from, CHUNK);
             else
-                write_word(to + at, i->width, read_word(from, i->c));
+                write_word(values + at, i->width, read_word(from, i->c));
+            if (at + i->width == chunk) write_chunk(to, values, chunk);
         }
     }
     return i + 1;

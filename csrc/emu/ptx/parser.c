@@ -78,7 +78,7 @@ static bool per_thread(parser *p) {
 }
 
 static bool module_item(parser *p) {
-    bool known, external = false;
+    bool known, external = false, weak = false;
     ptx_space space;
     if (!parser_common_directive(p, &known) || known) return !p->failed;
     if (parser_accept_dot(p, "version")) return version(p);
@@ -88,15 +88,16 @@ static bool module_item(parser *p) {
     for (;;)
         if (parser_accept_dot(p, "extern"))
             external = true;
-        else if (!parser_accept_dot(p, "visible") && !parser_accept_dot(p, "weak") &&
-                 !parser_accept_dot(p, "common"))
+        else if (parser_accept_dot(p, "weak"))
+            weak = true;
+        else if (!parser_accept_dot(p, "visible") && !parser_accept_dot(p, "common"))
             break;
-    if (parser_accept_dot(p, "entry")) return parser_function(p, true, external);
-    if (parser_accept_dot(p, "func")) return parser_function(p, false, external);
+    if (parser_accept_dot(p, "entry")) return parser_function(p, true, external, weak);
+    if (parser_accept_dot(p, "func")) return parser_function(p, false, external, weak);
     if (p->module->version < 30 && (parser_at_dot(p, "reg") || parser_at_dot(p, "local")))
         return per_thread(p);
     if (parser_accept_dot(p, "tex")) return parser_textures(p, external);
-    if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
+    if (parser_accept_space(p, &space)) return parser_variables(p, space, external, weak);
     return parser_unexpected(p, "a module directive (.entry, .func, .global, ...)");
 }
 

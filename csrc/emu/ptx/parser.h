@@ -186,7 +186,7 @@ void constant_to_immediate(const constant *c, ptx_operand *out);
 /* ---- parser_variable.c ---- */
 
 /* A declaration after its state space: attributes, type, names, arrays, initialisers, semicolon. */
-bool parser_variables(parser *p, ptx_space space, bool external);
+bool parser_variables(parser *p, ptx_space space, bool external, bool weak);
 bool parser_textures(parser *p, bool external); /* after .tex */
 /* One .param of a function header or prototype, after the word .param. */
 ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes);
@@ -199,7 +199,8 @@ void parser_record_use(parser *p, const binding *b, uint32_t line, reference **r
 
 /* ---- parser_function.c ---- */
 
-bool parser_function(parser *p, bool is_entry, bool external);
+/* Of the definitions of a .weak function the first counts: linked texts have one each. */
+bool parser_function(parser *p, bool is_entry, bool external, bool weak);
 /* (parameters) of a header or a prototype; bind: declare their names in the current scope. */
 bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, uint64_t *bytes);
 bool parser_body_parameter(parser *p);

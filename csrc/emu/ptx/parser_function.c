@@ -130,7 +130,7 @@ static bool header_directives(parser *p, ptx_function *f) {
     return true;
 }
 
-static bool parse_header(parser *p, bool is_entry) {
+static bool parse_header(parser *p, bool is_entry, bool weak, bool *again) {
     ptx_variable **returns = NULL;
     uint32_t n_returns = 0, line = p->token.line;
     uint64_t returns_bytes = 0;
@@ -156,6 +156,8 @@ static bool parse_header(parser *p, bool is_entry) {
     if (!header_directives(p, &header)) return false;
     if (f->is_declaration)
         *f = header; /* otherwise this is a declaration after the definition: ignored */
+    else if (weak && parser_at(p, '{'))
+        *again = true;
     else if (!parser_at(p, ';') && !at_next_item(p))
         return parser_fail(p, line, "'%.200s' is defined twice", f->name);
     return true;
@@ -251,10 +253,12 @@ static bool declare_per_thread(parser *p) {
     return true;
 }
 
-bool parser_function(parser *p, bool is_entry, bool external) {
+bool parser_function(parser *p, bool is_entry, bool external, bool weak) {
+    bool again = false;
     if (!scope_open(p)) return false;
     p->registers.count = p->instructions.count = p->locals.count = 0;
-    if (!parse_header(p, is_entry)) return false;
+    if (!parse_header(p, is_entry, weak, &again)) return false;
+    if (again) return parser_skip_braces(p) && scope_close(p);
     if (parser_accept(p, ';') || (!p->failed && at_next_item(p))) return scope_close(p);
     if (!parser_at(p, '{')) return parser_unexpected(p, "';' or '{'");
     if (external)

@@ -216,7 +216,7 @@ bool parser_statement(parser *p) {
         if (p->module->version < 20 && p->current->function->is_entry &&
             parser_accept_dot(p, "param"))
             return parser_body_parameter(p);
-        if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
+        if (parser_accept_space(p, &space)) return parser_variables(p, space, external, false);
         return parser_unexpected(p, "an instruction, a label or a directive of a function's body");
     }
     if (parser_accept(p, '@')) return instruction(p, NULL, &first);

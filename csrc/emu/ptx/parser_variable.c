@@ -223,7 +223,14 @@ static bool place_variable(parser *p, ptx_variable *v) {
     }
 }
 
-static bool one_variable(parser *p, ptx_space space, bool external, shape *s) {
+static bool skip_initialiser(parser *p) {
+    if (!parser_accept(p, '=') || (parser_at(p, '{') && parser_skip_braces(p))) return !p->failed;
+    while (p->token.kind != TOKEN_END && !parser_at(p, ',') && !parser_at(p, ';'))
+        parser_advance(p);
+    return !p->failed;
+}
+
+static bool one_variable(parser *p, ptx_space space, bool external, bool weak, shape *s) {
     uint32_t line = p->token.line;
     name *n = parser_expect_name(p, "a variable's name");
     if (!n || !dimensions_read(p, s, n->text)) return false;
@@ -232,6 +239,10 @@ static bool one_variable(parser *p, ptx_space space, bool external, shape *s) {
     if (external && b && b->depth == p->depth && b->kind == BOUND_VARIABLE &&
         b->variable->variable->space == space)
         return true;
+    /* A .weak one after the definition, of another text that is linked, too. */
+    if (weak && b && b->depth == p->depth && b->kind == BOUND_VARIABLE &&
+        b->variable->variable->space == space && !b->variable->variable->external)
+        return skip_initialiser(p);
     variable_info *info = declare(p, n, space, s, line);
     if (!info) return false;
     ptx_variable *v = info->variable;
@@ -262,18 +273,18 @@ bool parser_textures(parser *p, bool external) {
     shape s = {.type = PTX_TEXREF, .align = ptx_type_size[PTX_TEXREF]};
     if (parser_accept_type(p) == PTX_NO_TYPE) return parser_unexpected(p, "a type such as .u64");
     do {
-        if (!one_variable(p, PTX_GLOBAL, external, &s)) return false;
+        if (!one_variable(p, PTX_GLOBAL, external, false, &s)) return false;
     } while (parser_accept(p, ','));
     return parser_expect(p, ';');
 }
 
-bool parser_variables(parser *p, ptx_space space, bool external) {
+bool parser_variables(parser *p, ptx_space space, bool external, bool weak) {
     shape s;
     if (p->depth == 0 && (space == PTX_LOCAL || space == PTX_PARAM))
         return parser_fail(p, p->token.line, "a .local or .param variable belongs in a function");
     if (!shape_read(p, &s)) return false;
     do {
-        if (!one_variable(p, space, external, &s)) return false;
+        if (!one_variable(p, space, external, weak, &s)) return false;
     } while (parser_accept(p, ','));
     return parser_expect(p, ';');
 }

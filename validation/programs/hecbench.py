@@ -1,0 +1,114 @@
+"""HeCBench: each program's own Makefile compiles it, and smaller numbers than it gives run it."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+from .running import Program, complaint
+
+SEED = 566898
+MAKE = ("make", "-B", "ARCH=compute_80")
+FLAGS = "-w -g -lineinfo"
+NEEDS = r"cublas|cusparse|cufft|cusolver|cudnn|mpi\.h|nccl|curand\.h|omp\.h"
+
+# Races that an issue of the repository describes: the kernel, and arguments with which they show.
+KNOWN = {
+    "dxtc2-cuda": ("compress", "../dxtc2-sycl/data/lena_std.ppm ../dxtc2-sycl/data/lena_ref.dds 1"),
+    "surfel-cuda": ("surfel_render", "1024 64 64 1"),
+    "marchingCubes-cuda": ("generatingTriangles", "1"),
+    "morphology-cuda": ("vhgw_", "64 64 128 128 1"),
+    "sosfil-cuda": ("sosfilt", "1"),
+}
+MAKING = {"sosfil-cuda": ["DEBUG=yes"]}  # which makes it smaller
+ARGUMENTS = {  # where smaller() gives a program too little to do
+    "atomicIntrinsics-cuda": "10 1",
+    "atomicPerf-cuda": "1",
+    "bilateral-cuda": "64 64 0.5 0.5 1",
+    "bitonic-sort-cuda": "12 2",
+    "blockScan-cuda": "256 1",
+    "btree-cuda": "4096 4096",
+    "channelShuffle-cuda": "2 32 32 1",
+    "channelSum-cuda": "32 32 1",
+    "contract-cuda": "16 2",
+    "dwconv-cuda": "4 8 32 32 1",
+    "fresnel-cuda": "1",
+    "fsm-cuda": "16",
+    "gamma-correction-cuda": "64 64 256 1",
+    "matern-cuda": "16 1",
+    "matrix-rotate-cuda": "64 1",
+    "md-cuda": "1 1",
+    "moe-align-cuda": "16",
+    "nqueen-cuda": "10 4 1",
+    "overlay-cuda": "640 480",
+    "pathfinder-cuda": "1000 20 5",
+    "pool-cuda": "1 4 224 224 54 54 1",
+    "qrg-cuda": "16",
+    "rle-cuda": "--i=1 --n=100000",
+    "shuffle-cuda": "16 1",
+    "sort-cuda": "1 1",
+    "tissue-cuda": "8 1",
+    "tsp-cuda": "d493.tsp 1 1",
+}
+
+
+def smaller(arguments: list[str]) -> list[str]:
+    """Multiples of ten up to 10000 are repetitions and become 1; sizes a sixteenth or less."""
+
+    def small(value: int) -> int:
+        if value and value % 10 == 0 and value <= 10000:
+            return 1
+        if value >= 100000:
+            return max(1024, 1 << (value.bit_length() - 9))
+        return max(64, value // 16) if value >= 512 else value
+
+    numbers = r"(?:^|(?<==))\d+$"
+    return [re.sub(numbers, lambda found: str(small(int(found[0]))), one) for one in arguments]
+
+
+def command(folder: Path) -> list[str]:
+    """The words of `make run`'s first program."""
+    told = subprocess.run(
+        [*MAKE, "-n", "run"], cwd=folder, capture_output=True, text=True, check=False
+    ).stdout
+    for line in told.replace("\\\n", " ").splitlines():
+        if found := re.match(r"\s*(?:time\s+)?(\./[^\s/]+(?:\s[^|>;&]*)?)", line):
+            return found[1].split()
+    return []
+
+
+def read(folder: Path) -> Program:
+    name = folder.name
+    kernel, arguments = KNOWN.get(name, ("", ARGUMENTS.get(name)))
+    needed = re.search(NEEDS, (folder / "main.cu").read_text(errors="replace"))
+    words = [] if needed else command(folder)
+    if words:
+        given = smaller(words[1:]) if arguments is None else arguments.split()
+        words = [words[0], *given]
+    return Program(
+        name,
+        folder,
+        words,
+        partial(build, folder),
+        f"needs {needed[0]}" if needed else "" if words else "its Makefile runs nothing",
+        kernel=kernel,
+    )
+
+
+def build(folder: Path, _: Path) -> str:
+    for packed in folder.glob("*.tar.gz"):
+        shutil.unpack_archive(packed, folder, filter="data")
+    words = [*MAKE, *MAKING.get(folder.name, ())]
+    return complaint(words, folder, NVCC_APPEND_FLAGS=FLAGS)
+
+
+def programs(checkout: Path) -> list[Program]:
+    """Those with known races, and then all others in an order that is drawn."""
+    folders = sorted(file.parent for file in checkout.glob("src/*-cuda/main.cu"))
+    random.Random(SEED).shuffle(folders)
+    folders.sort(key=lambda folder: folder.name not in KNOWN)
+    return [read(folder) for folder in folders]
