@@ -163,6 +163,7 @@ def test_includes_in_circles_end(project):
 # ---- names ----
 
 NAMES = {
+    "_Z1kB5cxx11i": ("k", "k(int)"),
     "_Z5scalePfi": ("scale", "scale(float *, int)"),
     "_ZN5space5scaleEPKd": ("space::scale", "space::scale(const double *)"),
     "_Z4tileIfLi16ELb1EEvPT_PKS0_": ("tile<float, 16, true>", None),

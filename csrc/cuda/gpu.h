@@ -60,7 +60,7 @@ smk_code gpu_stream_wait_event(const gpu_event *e, void *stream, smk_status *sta
 void gpu_event_free(gpu_event *e);
 
 /* Compiles CUDA C++ to PTX with NVRTC, through the cache on disk (NULL: no cache). *ptx is
- * malloc'ed and NUL-terminated. On SMK_COMPILE the message includes the compiler's log.
+ * malloc'ed and NUL-terminated. On a failure it is the compiler's log, or NULL.
  *
  * `entry`, if not NULL, is a C++ name expression of a kernel ("space::tile<float, 16>"). The kernel
  * is instantiated, and the first line of the PTX is NVRTC_ENTRY_LINE followed by its mangled name.

@@ -54,29 +54,28 @@ static bool can_be_cached(const compilation *c) {
 }
 
 static smk_code fail(const nvrtc_library *n, nvrtcResult result, const compilation *c,
-                     const char *log, smk_status *status) {
+                     smk_status *status) {
     smk_code code = result == NVRTC_ERROR_OUT_OF_MEMORY ? SMK_MEMORY : SMK_COMPILE;
-    return smk_fail(status, code, "NVRTC %d.%d could not compile \"%s\": %s%s%s", n->version / 1000,
-                    n->version % 1000 / 10, c->file_name, n->nvrtcGetErrorString(result),
-                    *log ? "\n" : "", log);
+    return smk_fail(status, code, "NVRTC %d.%d could not compile \"%s\": %s", n->version / 1000,
+                    n->version % 1000 / 10, c->file_name, n->nvrtcGetErrorString(result));
 }
 
+enum { MAX_LOG = 1 << 18 }; /* characters; an error in templates may quote very long types */
+
+/* Sets *log, which the caller frees. */
 static smk_code fail_with_log(const nvrtc_library *n, nvrtcProgram program, nvrtcResult result,
-                              const compilation *c, smk_status *status) {
+                              const compilation *c, char **log, smk_status *status) {
     size_t bytes = 0;
-    char *log = NULL;
-    if (n->nvrtcGetProgramLogSize(program, &bytes) == NVRTC_SUCCESS) log = calloc(1, bytes + 1);
-    if (log && n->nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS) *log = '\0';
+    if (n->nvrtcGetProgramLogSize(program, &bytes) == NVRTC_SUCCESS) *log = calloc(1, bytes + 1);
+    if (*log && n->nvrtcGetProgramLog(program, *log) != NVRTC_SUCCESS) **log = '\0';
+    if (*log && bytes > MAX_LOG) (*log)[MAX_LOG] = '\0';
     /* __nv_name_map is the virtual file in which NVRTC resolves name expressions. */
-    if (c->entry && log && strstr(log, "__nv_name_map"))
-        smk_fail(status, SMK_VALUE,
-                 "\"%s\" has no kernel %s; give its name as C++ code beside it would, with "
-                 "namespaces and template arguments. NVRTC says:\n%s",
-                 c->file_name, c->entry, log);
-    else
-        fail(n, result, c, log ? log : "", status);
-    free(log);
-    return status->code;
+    if (c->entry && *log && strstr(*log, "__nv_name_map"))
+        return smk_fail(status, SMK_VALUE,
+                        "\"%s\" has no kernel %s; give its name as C++ code beside it would, with "
+                        "namespaces and template arguments. NVRTC says:",
+                        c->file_name, c->entry);
+    return fail(n, result, c, status);
 }
 
 static smk_code create_program(const nvrtc_library *n, const compilation *c, nvrtcProgram *out,
@@ -92,7 +91,7 @@ static smk_code create_program(const nvrtc_library *n, const compilation *c, nvr
     nvrtcResult result =
         n->nvrtcCreateProgram(out, c->source, c->file_name, c->n_headers, texts, names);
     free(lists);
-    return result ? fail(n, result, c, "", status) : SMK_OK;
+    return result ? fail(n, result, c, status) : SMK_OK;
 }
 
 static smk_code compile(const nvrtc_library *n, const compilation *c, char **ptx, size_t *size,
@@ -110,7 +109,7 @@ static smk_code compile(const nvrtc_library *n, const compilation *c, char **ptx
     if (!result) result = n->nvrtcGetPTXSize(program, &bytes);
     if (!result && c->entry) result = n->nvrtcGetLoweredName(program, c->entry, &name);
     if (result) {
-        code = fail_with_log(n, program, result, c, status);
+        code = fail_with_log(n, program, result, c, ptx, status);
         goto done;
     }
     const size_t line = name ? strlen(NVRTC_ENTRY_LINE) + strlen(name) + 1 : 0;
@@ -121,7 +120,7 @@ static smk_code compile(const nvrtc_library *n, const compilation *c, char **ptx
     }
     if (name) snprintf(text, line + 1, NVRTC_ENTRY_LINE "%s\n", name);
     if ((result = n->nvrtcGetPTX(program, text + line))) {
-        code = fail(n, result, c, "", status);
+        code = fail(n, result, c, status);
         free(text);
         goto done;
     }

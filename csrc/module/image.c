@@ -92,8 +92,8 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
                       cached ? cache : NULL, &ptx, &size, &status);
     }
     attach(&call);
-    if (status.code != SMK_OK) return raise_status(state, &status);
-    PyObject *bytes = PyBytes_FromStringAndSize(ptx, (Py_ssize_t)size);
+    PyObject *bytes = status.code == SMK_OK ? PyBytes_FromStringAndSize(ptx, (Py_ssize_t)size)
+                                            : raise_with_log(state, &status, ptx);
     free(ptx);
     return bytes;
 }

@@ -115,6 +115,9 @@ int state_make_exceptions(PyObject *module, module_state *state);
 /* Raises the status' exception with its message; returns NULL. */
 void *raise_status(const module_state *state, const smk_status *status);
 
+/* The same, with the log of a compiler below the message; NULL: none. */
+void *raise_with_log(const module_state *state, const smk_status *status, const char *log);
+
 /* ---- device.c ---- */
 
 /* PyUnicode_AsUTF8 that refuses embedded null characters. */

@@ -78,6 +78,10 @@ static PyObject *readable(PyObject *message) {
 }
 
 void *raise_status(const module_state *state, const smk_status *status) {
+    return raise_with_log(state, status, NULL);
+}
+
+void *raise_with_log(const module_state *state, const smk_status *status, const char *log) {
     if (PyErr_Occurred())
         return NULL; /* raised during the run, by a signal handler or the progress function */
     if (status->code == SMK_INTERRUPTED) { /* without an exception: cancelled by detached.c */
@@ -86,6 +90,11 @@ void *raise_status(const module_state *state, const smk_status *status) {
     }
     PyObject *type = status->code == SMK_OK ? PyExc_SystemError : state->exceptions[status->code];
     PyObject *message = readable(printable(status->message));
+    PyObject *said = message && log && *log ? printable(log) : NULL;
+    if (said) {
+        Py_SETREF(message, PyUnicode_FromFormat("%U\n%U", message, said));
+        Py_DECREF(said);
+    }
     if (message) {
         PyErr_SetObject(type, message);
         Py_DECREF(message);

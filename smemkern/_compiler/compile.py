@@ -246,6 +246,7 @@ class _Unit:
         self.options, self.folders = _folders(given)
         self.includes = Includes(text, self.path, self.shown, self.folders)
         self.roots = nvrtc.include_options() if "include" in text else ()
+        self.nowhere: list[str] = []  # headers that no compiler can find
 
     @property
     def is_plain(self) -> bool:
@@ -318,7 +319,7 @@ class _Unit:
     def _told(self, errors: Sequence[Exception]) -> Exception:
         """The error to show, of those of each way: the last that is not about a missing header."""
         about = [e for e in errors[1:] if not re.search("No such file|cannot open", str(e))]
-        log = self._own_names(_errors_only(str((about or errors)[-1])))
+        log = self._own_names(_errors_only(str((about or errors)[-1]))) + _not_found(self.nowhere)
         by_nvcc = any(isinstance(error, nvcc.Failure) for error in errors)
         return _core.CompileError(log if by_nvcc else f"{log}\n{_HINT}")
 
@@ -355,24 +356,25 @@ class _Unit:
 
     def _without_host_code(self) -> _Made:
         self.roots = nvrtc.all_include_options()
+        view = DeviceView(self.includes, [Path(root[2:]) for root in nvrtc.include_options()])
+        self.nowhere = view.nowhere
         try:
-            return self._view(_DEFAULT_ARCH)
+            return self._view(view, _DEFAULT_ARCH)
         except _core.CompileError:
             if not self._arch_options(""):
                 raise
-            try:
-                return self._view(_NEWER_ARCH)
+            try:  # what was left out for the first architecture stays out
+                return self._view(view, _NEWER_ARCH)
             except _core.CompileError:
                 pass
             raise
 
-    def _view(self, arch: str) -> _Made:
+    def _view(self, view: DeviceView, arch: str) -> _Made:
         def compile(text: str, headers: dict[str, str], options: Sequence[str]) -> bytes:
             more = (*options, *self._arch_options(arch))
             return self._nvrtc(text, headers, more, entry)
 
         entry = None
-        view = DeviceView(self.includes, [Path(root[2:]) for root in nvrtc.include_options()])
         ptx = view.compile(compile)
         entry = self._expression
         if entry:
@@ -476,6 +478,16 @@ _HINT = (
     "compile. Put nvcc and a host compiler on PATH, pass folders of headers by -I, or put code "
     "that is only for the host between #ifndef __CUDACC_RTC__ and #endif"
 )
+
+
+def _not_found(headers: Iterable[str]) -> str:
+    """A line about headers without which code was compiled; those of the C library are no loss."""
+    named = [
+        f"{name} (pip install nvidia-curand)" if name.startswith("curand") else name
+        for name in dict.fromkeys(headers)
+        if not Path("/usr/include", name).is_file()
+    ]
+    return f"\nnot found: {_joined(named, _SHOWN)}" if named else ""
 
 
 def _errors_only(log: str) -> str:

@@ -255,9 +255,8 @@ class _Reader:
             self.at += 2
         else:
             raise _Failure(f"no name at {self.at}")
-        while self.take("B"):
+        while self.take("B"):  # an ABI tag, as Numba's hash of the types: no part of the name
             length = self.number()
-            shown += f"[abi:{self.peek(length)}]"
             self.at += length
         return shown
 

@@ -155,6 +155,7 @@ class DeviceView:
         texts = [file.text for file in includes.files.values()]
         self.headers = shims.headers(texts, roots)
         self.names: dict[Path | str, str] = {}
+        self.nowhere: list[str] = []  # headers that were not found
         for path, name in includes.names().items():
             self.names[path] = name
         for name in includes.missing:
@@ -162,6 +163,7 @@ class DeviceView:
             # Of a toolkit beside NVRTC's own headers, only cuRAND is used: it is device code.
             found = name.startswith("curand") or any((root / name).is_file() for root in roots)
             if own in self.headers or not found or shims.for_the_host(name):
+                self.nowhere += [name] if own not in self.headers and not found else []
                 self.names[name] = own
                 self.headers.setdefault(own, shims.MISSING)
         self._rounds: Counter[tuple[str, int]] = Counter()  # with errors, by function
@@ -207,6 +209,7 @@ class DeviceView:
         missing = re.match(r'cannot open source file "([^"]+)"', found.message)
         if missing and missing[1] not in self.headers:
             self.headers[missing[1]] = shims.MISSING
+            self.nowhere.append(missing[1])
             return True
         if found.places[0].file in self.texts:
             return self._remove(found.places[0], functions)
@@ -252,8 +255,9 @@ class DeviceView:
         """What to blank of the items around an error outside of functions, outermost first."""
         classes = [item for item in around if item.kind == "class"]
         if classes:  # not a member: with another layout it would be another type
-            methods = (item for item in every(classes[0].inner) if item.kind == "function")
-            return None if any(map(self._is_device, methods)) else classes[0]
+            if not any(map(self._is_device, every(classes[0].inner))):
+                return classes[0]
+            return around[-1] if _needs_no_space(around[-1]) else None
         return None if around[-1].kind == "namespace" else around[-1]
 
     def _blank_statement(self, text: _Text, item: Item, function: Item) -> bool:
@@ -284,6 +288,23 @@ class DeviceView:
         if words & {"__global__", "__device__"} or words & self._device_macros:
             return True
         return any(_DEVICE_MACRO.search(word) for word in words - self._macros)
+
+
+def _needs_no_space(member: Item) -> bool:
+    """Whether a class without this member has the same layout: of functions, those not virtual."""
+    words = [token.text for token in member.head]
+    if member.kind != "simple" or "virtual" in words:
+        return False
+    if {"friend", "static", "using", "typedef"} & set(words):
+        return True
+    angles = 0
+    for before, word, after in zip(["", *words], words, [*words[1:], ""]):  # noqa: B905
+        angles += (word == "<") - (word == ">")
+        if angles == 0 and word in ("=", "{", ":"):
+            return False
+        if angles == 0 and word == "(":
+            return before.isidentifier() and "align" not in before and after != "*"
+    return False
 
 
 def _declared(item: Item) -> list[str]:
