@@ -75,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_arguments(own)
         common.add_common(own)
+        own.set_defaults(parser=own)
     return top
 
 
@@ -96,7 +97,9 @@ def _run(arguments: list[str] | None) -> int:
     top = parser()
     completion.complete(top)
     try:
-        chosen = top.parse_args(arguments)
+        chosen, rest = top.parse_known_args(arguments)
+        if rest:
+            chosen.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     except SystemExit as end:  # --help, --version, or a usage error
         return int(end.code or 0)
     try:

@@ -58,7 +58,7 @@ def test_help_teaches(command, name, monkeypatch):
         assert option in command.out
     about, example = command.out.split("example:")
     assert max(map(len, about.splitlines())) <= 80
-    assert max(map(len, example.splitlines())) <= 92  # which quotes what is as wide as it is
+    assert max(map(len, example.splitlines())) <= 80
 
 
 EXAMPLES = [

@@ -20,20 +20,22 @@ EXAMPLES = (
         """\
 stride 16 on sm_90: 16 wavefronts
 load of 4 bytes by 32 lanes: 16 wavefronts, ideal 1
-  bank 0, 16 ways: word 0 by lane 0; word 32 by lane 2; word 64 by lane 4; 13 more
-  bank 16, 16 ways: word 16 by lane 1; word 48 by lane 3; word 80 by lane 5; 13 more""",
+  bank 0, 16 ways: word 0 by lane 0; word 32 by lane 2; word 64 by lane 4;
+    13 more
+  bank 16, 16 ways: word 16 by lane 1; word 48 by lane 3; word 80 by lane 5;
+    13 more""",
     ),
     (
         "banks --tile 32x32 --access row --access column",
         """\
 32 x 32 elements of 4 bytes: row, column
 Layout(32, 32, swizzle='xor') is free of conflicts
-layout                         wasted  share  wavefronts  ideal  worst  conflict-free
-Layout(32, 32, swizzle='xor')       0  0.0 %          64     64      1  yes
+layout                        wasted share wavefronts ideal worst ...
+Layout(32, 32, swizzle='xor')      0 0.0 %         64    64     1 yes
 ...
-Layout(32, 32, pad=1)             128  3.1 %          64     64      1  yes
+Layout(32, 32, pad=1)            128 3.1 %         64    64     1 yes
 ...
-Layout(32, 32)                      0  0.0 %        1056     64     32  no""",
+Layout(32, 32)                     0 0.0 %       1056    64    32 no""",
     ),
 )
 NEXT = (

@@ -37,13 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=_shape,
         metavar="MxNxK",
-        help='repeatable; one number means a cube (default: the shapes "auto" is fitted to)',
+        help="repeatable; one number means a cube (default: many on a GPU, 256 on the emulator)",
     )
     variant = parser.add_argument(
         "--variant",
         action="append",
         metavar="NAME",
-        help='repeatable (default: what "auto" chooses among)',
+        help='repeatable (default: what "auto" chooses among; all of a transpose)',
     )
     completed(variant, variant_names)
     parser.add_argument("--dtype", action="append", metavar="NAME", help="repeatable (float32)")

@@ -29,8 +29,9 @@ EXAMPLES = (
     (
         "check sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
-1. RAW race, shared part[1]: sum.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
-                 sum.cu:9 |             part[threadIdx.x] += part[threadIdx.x + half];
+1. RAW race, shared part[1]: sum.cu:9 reads it in block (0, 0, 0)
+   thread (0, 0, 0), ...
+   sum.cu:9 |             part[threadIdx.x] += part[threadIdx.x + half];
    cure: a __syncthreads() that all threads of the block reach, ...
 
 sum.cu: kernel sum: 1 hazard""",

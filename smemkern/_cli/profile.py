@@ -18,8 +18,8 @@ EXAMPLES = (
         """\
 gemm_conflicted
 
-what                    as written  predicted  measured       metric
-shared load requests       1048576     540672    540672  =    smsp__sass_inst_executed_...
+what                  as written  predicted  measured     metric
+shared load requests     1048576     540672    540672  =  smsp__sass_inst_...
 ...""",
     ),
 )

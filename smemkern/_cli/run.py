@@ -35,7 +35,8 @@ EXAMPLES = (
         """\
 sum: 1 launch at sum.cu:20, grid (4, 1, 1), block (256, 1, 1)
 
-1. RAW race, shared part[1]: sum.cu:10 reads it in block (0, 0, 0) thread (0, 0, 0), ...
+1. RAW race, shared part[1]: sum.cu:10 reads it in block (0, 0, 0)
+   thread (0, 0, 0), ...
 ...
 1 kernel, 1 launch: 1 hazard, 0 wrong calls, 0 unsupported calls, 1 leak""",
     ),

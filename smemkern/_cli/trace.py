@@ -25,9 +25,10 @@ listed below the counts. No GPU is needed."""
 EXAMPLES = (
     (
         "trace transpose --variant tiled --shape 64 64",
-        """shared                 op     width  requests  wavefronts  ideal  worst  factor
-transpose_tiled.cu:... store      4       128         128    128      1    1.00
-transpose_tiled.cu:... load       4       128        4096    128     32   32.00
+        """\
+shared                 op    width requests wavefronts ideal worst factor
+transpose_tiled.cu:... store     4      128        128   128     1   1.00
+transpose_tiled.cu:... load      4      128       4096   128    32  32.00
 
 global                 op     width  requests  sectors  ideal
 transpose_tiled.cu:... load       4       128      512    512

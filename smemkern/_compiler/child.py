@@ -24,7 +24,9 @@ def main() -> None:
         found = {"ptx": kernel.ptx, "entry": kernel.name}
     except (Error, Missing, OSError, ValueError) as error:
         kind = "ValueError" if isinstance(error, ValueError) else type(error).__name__
-        found = {"kind": kind, "error": str(error)}
+        of_file = isinstance(error, OSError) and error.filename
+        told = f"{error.filename}: {error.strerror}" if of_file else str(error)
+        found = {"kind": kind, "error": told}
     json.dump(found, sys.stdout)
 
 

@@ -356,7 +356,9 @@ class _Unit:
 
     def _without_host_code(self) -> _Made:
         self.roots = nvrtc.all_include_options()
-        view = DeviceView(self.includes, [Path(root[2:]) for root in nvrtc.include_options()])
+        known, own = ([Path(root[2:]) for root in roots]
+                      for roots in (self.roots, nvrtc.include_options()))  # fmt: skip
+        view = DeviceView(self.includes, own, known)
         self.nowhere = view.nowhere
         try:
             return self._view(view, _DEFAULT_ARCH)

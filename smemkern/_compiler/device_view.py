@@ -21,7 +21,7 @@ from .includes import File, Includes
 from .outline import BRANCHES, Item, Outline, every
 
 ROUNDS = 40
-SECONDS = 60
+SECONDS = 60  # of this process on a core
 _STATEMENT_ROUNDS = 2  # rounds in which statements of one function are blanked; then all of it
 _LAUNCH_ROUNDS = 8  # the same for a function that launches kernels
 
@@ -149,7 +149,8 @@ class _Text:
 class DeviceView:
     """The texts of a source and its headers, without the host code that NVRTC cannot compile."""
 
-    def __init__(self, includes: Includes, roots: Sequence[Path]) -> None:
+    def __init__(self, includes: Includes, roots: Sequence[Path], more: Sequence[Path]) -> None:
+        """`roots`: the folders of CUDA's headers; `more`: those, and folders of cuRAND's."""
         self.includes = includes
         self.texts = {str(path): _Text(file) for path, file in includes.files.items()}
         texts = [file.text for file in includes.files.values()]
@@ -161,11 +162,14 @@ class DeviceView:
         for name in includes.missing:
             own = shims.FOLDER + name
             # Of a toolkit beside NVRTC's own headers, only cuRAND is used: it is device code.
-            found = name.startswith("curand") or any((root / name).is_file() for root in roots)
+            folders = more if name.startswith("curand") else roots
+            found = any((root / name).is_file() for root in folders)
             if own in self.headers or not found or shims.for_the_host(name):
                 self.nowhere += [name] if own not in self.headers and not found else []
                 self.names[name] = own
                 self.headers.setdefault(own, shims.MISSING)
+        if "cuda.h" in includes.missing:  # it includes these
+            self.headers |= {"stdlib.h": shims.MISSING, "stdint.h": shims.MISSING}
         self._rounds: Counter[tuple[str, int]] = Counter()  # with errors, by function
         self._instantiated: set[tuple[str, int]] = set()  # launches that are names now
         self._macros, self._device_macros = _macros(texts)
@@ -178,7 +182,7 @@ class DeviceView:
         CompileError
             With the errors that are not of host code.
         """
-        end = time.monotonic() + SECONDS
+        end = time.process_time() + SECONDS
         log = ""
         for _ in range(ROUNDS):
             text = shims.PRELUDE + self._named(self.includes.main.path)
@@ -190,7 +194,7 @@ class DeviceView:
                 return compile(text, headers, shims.OPTIONS)
             except _core.CompileError as error:
                 log = str(error)
-            if time.monotonic() > end or not self._improve(diagnostics(log)):
+            if time.process_time() > end or not self._improve(diagnostics(log)):
                 break
         raise _core.CompileError(log)
 

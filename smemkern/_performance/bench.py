@@ -279,10 +279,11 @@ def bench(
     Parameters
     ----------
     shapes : iterable of (M, N, K), or of (rows, columns) for a transpose, optional
-        None: the shapes that "auto" is fitted to.
+        None: the shapes that "auto" is fitted to, or transposes of 1024, 4096 and 16384; on the
+        emulator 256.
     op : "gemm" or "transpose"
     variants : iterable of str or (str, params), optional
-        None: the variants and parameters that "auto" chooses among.
+        None: the variants and parameters that "auto" chooses among; all of a transpose.
     dtypes : sequence of str
         "float32", "float64", "float16", "bfloat16" (needs ml_dtypes).
     device : str, optional
@@ -306,10 +307,13 @@ def bench(
     >>> smemkern.bench(dtypes=("float32", "float64")).retune()  # doctest: +SKIP
     """
     __tracebackhide__ = True
-    shapes = SHAPES if shapes is None else tuple(shapes)
+    if isinstance(shapes, str):
+        raise TypeError(f"shapes must be tuples, as [(1024, 1024, 1024)], not {shapes!r}; see op=")
     known = {row.name: row for row in rows_of(op)}
+    on = _device(device) if shapes is None else None
+    shapes = _shapes(op, on) if on else tuple(shapes or ())
     _check(op, shapes, dtypes, seconds)
-    on = _device(device)
+    on = on or _device(device)
     if variants is None:
         variants = _candidates(op, dtypes, on)
     chosen = []
@@ -342,6 +346,13 @@ def bench(
     return Bench(Rows(lines), on)
 
 
+def _shapes(op: str, on: Device) -> tuple[Shape, ...]:
+    """The shapes that are timed if none are given. On the emulator SHAPES would take an hour."""
+    if on.name == "emu":
+        return ((256, 256, 256) if op == "gemm" else (256, 256),)
+    return SHAPES if op == "gemm" else ((1024, 1024), (4096, 4096), (16384, 16384))
+
+
 def _check(op: str, shapes: Iterable[Shape], dtypes: Sequence[str], seconds: float) -> None:
     """Checks the arguments, so that errors are not raised after minutes of measuring."""
     wanted = "(m, n, k)" if op == "gemm" else "(rows, columns)"
@@ -364,8 +375,8 @@ def _device(name: str | None) -> Device:
             return device
     if len(found) == 1 and (name is None or name.startswith("cuda")):
         raise NoDeviceError(
-            f"bench times a GPU, and there is none here: {_core.config()['driver']}. device='emu' "
-            "times the emulator itself; smemkern.trace counts accesses"
+            f"bench times a GPU; {_core.config()['driver']}. device='emu' times the emulator "
+            "itself; smemkern.trace counts accesses"
         )
     known = ", ".join(device.name for device in found)
     raise NoDeviceError(
@@ -396,7 +407,10 @@ def _predict(
 
 
 def _candidates(op: str, dtypes: Sequence[str], on: Device) -> list[Named]:
-    """The variants and parameters that "auto" chooses among on a device."""
+    """The variants and parameters that "auto" chooses among on a device; or else all variants."""
+    if op != "gemm":
+        major, minor = on.compute_capability or (99, 0)
+        return [row.name for row in rows_of(op) if row.min_sm <= 10 * major + minor]
     timings = [t for t in cost_model.load(on.description) if t.op == op]
     least = [Line(op, "", {}, dtype, (1, 1, 1), 0.0, 0.0, 0.0) for dtype in dtypes if timings]
     indices = {i for line in least for i, _, _ in _predict(timings, line, on)}

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-GAP = 2  # blanks between columns
+GAP = 2  # blanks between columns; NARROW_GAP in a table that fits with it only
+NARROW_GAP = 1
 MIN_TEXT = 16  # characters; if columns of text had to be narrower, records() is used instead
 MIN_NOTE = 40  # characters; a column of notes that would be narrower is listed below the table
 
@@ -61,14 +63,30 @@ def are_left(n: int, rows: Sequence[Sequence[object]]) -> list[bool]:
     ]
 
 
+class Fit(NamedTuple):
+    widths: list[int]  # of the columns
+    gap: int
+
+
 def fitted(
     header: Sequence[str], rows: Sequence[Sequence[object]], width: int | None
-) -> list[int] | None:
-    """Widths of the columns; None if the table does not fit into `width` characters.
+) -> Fit | None:
+    """How a table fits into `width` characters; None if it does not.
 
     Columns with text of several words shrink, the widest first. Numbers and single words are never
     broken.
     """
+    widths = _widths(header, rows, width)
+    if widths:
+        return Fit(widths, GAP)
+    whole = _widths(header, rows, None) or []
+    fits = width is not None and sum(whole) + NARROW_GAP * (len(whole) - 1) <= width
+    return Fit(whole, NARROW_GAP) if fits else None
+
+
+def _widths(
+    header: Sequence[str], rows: Sequence[Sequence[object]], width: int | None
+) -> list[int] | None:
     cells = [list(header), *([str(cell) for cell in row] for row in rows)]
     columns = list(zip(*cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -94,9 +112,9 @@ def fitted(
 
 def notes_fit(header: Sequence[str], rows: Sequence[Sequence[object]], width: int | None) -> bool:
     """Whether each column of notes is as wide as its text, or at least MIN_NOTE."""
-    widths = fitted(header, rows, width)
+    fit = fitted(header, rows, width)
     return all(
-        widths is not None and widths[i] >= min(MIN_NOTE, len(str(cell)))
+        fit is not None and fit.widths[i] >= min(MIN_NOTE, len(str(cell)))
         for row in rows
         for i, cell in enumerate(row)
         if isinstance(cell, Note)
@@ -110,9 +128,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
     each cell on a line of its own.
     """
     rows = list(rows)
-    widths = fitted(header, rows, width)
-    if widths is None:
+    fit = fitted(header, rows, width)
+    if fit is None:
         return "\n".join(line for line, _ in records(header, rows, width))
+    widths, gap = fit
     left = are_left(len(header), rows)
     lines = []
     for row in [header, *rows]:
@@ -120,7 +139,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
         for number in range(max(map(len, wrapped), default=0)):
             parts = [cell[number] if number < len(cell) else "" for cell in wrapped]
             lines.append(
-                (" " * GAP)
+                (" " * gap)
                 .join(
                     part.ljust(wide) if to_left else part.rjust(wide)
                     for part, wide, to_left in zip(parts, widths, left, strict=True)

@@ -23,7 +23,7 @@ from .document import (
     paragraph,
     text,
 )
-from .table import GAP, are_left, fitted, lines_of, records, style_of
+from .table import GAP, Fit, are_left, fitted, lines_of, records, style_of
 
 CHOICES = ("auto", "always", "never")
 UNLIMITED = 10_000  # characters; keeps rich from wrapping lines
@@ -113,11 +113,11 @@ def _rendered(node: Node, width: int | None) -> Iterable[Any]:
         lines = [(line, "") for line in facts(node, width)]
         yield from _named(lines, (name for name, _ in node.pairs))
     elif isinstance(node, Table):
-        widths = fitted(node.header, node.rows, width)
-        if widths is None:
+        fit = fitted(node.header, node.rows, width)
+        if fit is None:
             yield from _named(records(*node, width), node.header)
         else:
-            yield _table(node, widths)
+            yield _table(node, fit)
 
 
 def _named(lines: Iterable[tuple[str, str]], names: Iterable[str]) -> Iterable[Any]:
@@ -129,7 +129,7 @@ def _named(lines: Iterable[tuple[str, str]], names: Iterable[str]) -> Iterable[A
         yield Text.assemble((line[:wide], _STYLES["dim"]), (line[wide:], _STYLES[style]))
 
 
-def _table(node: Table, widths: list[int]) -> Any:
+def _table(node: Table, fit: Fit) -> Any:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -138,10 +138,11 @@ def _table(node: Table, widths: list[int]) -> Any:
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, GAP - 1, 0, 0),  # box.SIMPLE_HEAD adds one blank
+        padding=(0, fit.gap - 1, 0, 0),  # box.SIMPLE_HEAD adds one blank
         header_style="bold",
         border_style=_STYLES["dim"],
     )
+    widths = fit.widths
     for name, wide, left in zip(node.header, widths, are_left(len(widths), node.rows), strict=True):
         justify: Literal["left", "right"] = "left" if left else "right"
         made.add_column(Text(name), justify=justify, width=wide, overflow="fold")
