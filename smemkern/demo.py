@@ -1,9 +1,9 @@
-"""The demonstration: runs, checks, times and traces every variant, and shows tables of results."""
+"""The demonstration: runs, checks, times and traces every variant. _cli/demo.py prints it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,7 @@ with contextlib.suppress(ImportError):
 from . import reference
 from ._core import gemm
 from ._device.devices import devices
-from ._render.document import Facts, Heading, Node, Paragraph, Table
-from ._render.progress import over
+from ._render.document import Facts, Heading, Node, Paragraph
 from ._render.rows import factor
 from ._render.table import Note, Right
 from ._trace.observe import Trace, _measure, trace
@@ -260,7 +259,7 @@ class Demo(NamedTuple):
     def wrong(self) -> list[str]:
         return [f"{line.row.op} {line.row.name}" for line in self.lines if not line.correct]
 
-    def _nodes(self) -> list[Node]:
+    def about(self) -> list[Node]:
         n = COUNTED if self.device == "emu" else TIMED_ON_GPU
         clock = "; times are of the emulator, not of a GPU" if self.device == "emu" else ""
         about = [
@@ -269,15 +268,16 @@ class Demo(NamedTuple):
             ("factor", "wavefronts / the fewest possible: 1.00 is free of bank conflicts"),
             ("error", "against NumPy in float64 / bound of rounding errors: at most 1 is correct"),
         ]
-        nodes: list[Node] = [
+        return [
             Paragraph(f"device {self.device}{self.described}: all variants, run and checked"),
             Facts(about),
         ]
-        for op in dict.fromkeys(line.row.op for line in self.lines):
-            rows = [line for line in self.lines if line.row.op == op]
-            header = (op, "ms", rows[0].unit, *"requests wavefronts factor error".split())
-            nodes.append(Table((*header, "what it is"), [line.cells() for line in rows]))
-        nodes += [Heading("What the counts show"), Facts(conclusion(self.lines, self.device))]
+
+    def end(self) -> list[Node]:
+        nodes: list[Node] = [
+            Heading("What the counts show"),
+            Facts(conclusion(self.lines, self.device)),
+        ]
         closer = [(f"python -m smemkern {command}", why) for command, why in LOOK_CLOSER]
         nodes += [Heading("Look closer"), Facts(closer)]
         nodes += [
@@ -288,8 +288,24 @@ class Demo(NamedTuple):
         return nodes
 
 
-def demonstrate(device: str | None = None) -> Demo:
-    """Run every variant on a device; by default on the first GPU, or else on the emulator."""
+def header(row: Variant) -> tuple[str, ...]:
+    """Of the table of a row's operation."""
+    unit = "GFLOP/s" if row.op == "gemm" else "GB/s"
+    return (row.op, "ms", unit, *"requests wavefronts factor error".split(), "what it is")
+
+
+def widest(rows: Sequence[Variant]) -> tuple[object, ...]:
+    """A row of that table with cells as wide as those of these variants."""
+    digits = (Right("0" * n) for n in (8, 8, 8, 10, 6, 6))
+    return (*(max((row.name for row in rows), key=len), *digits), longest_note(rows))
+
+
+def longest_note(rows: Sequence[Variant]) -> Note:
+    return Note(max((row.summary for row in rows), key=len), "dim")
+
+
+def prepare(device: str | None = None) -> tuple[Demo, list[Variant]]:
+    """A Demo without results, and what runs on the device: the first GPU, or else the emulator."""
     known = devices()
     name = device or known[0].name
     one = np.ones((1, 1))
@@ -297,7 +313,6 @@ def demonstrate(device: str | None = None) -> Demo:
     described = [f" ({d.description})" for d in known if name in (d.name, d.name.partition(":")[0])]
     capability = next((d.compute_capability for d in known if name in d.name), None)
     reasons = [(row, why_not(row, capability)) for row in variants()]
-    runnable = [row for row, reason in reasons if not reason]
-    lines = [RUN[row.op](row, name) for row in over(runnable, "demo", "variants")]
     left_out = [(row, reason) for row, reason in reasons if reason]
-    return Demo(name, described[0] if described else "", lines, left_out)
+    runnable = [row for row, reason in reasons if not reason]
+    return Demo(name, described[0] if described else "", [], left_out), runnable

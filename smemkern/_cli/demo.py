@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING
 
+from .._render.document import Facts, Heading, Table
+from .._render.progress import over
+from .._render.table import Note
+from .._render.terminal import growing, show
+from .._reports import formats
 from .common import FINE, Answer, completed, device_names
 from .common import FOUND as WRONG
+
+if TYPE_CHECKING:
+    from .._variants.registry import Variant
+    from ..demo import Demo
 
 SUMMARY = "run and check every variant, and print their costs"
 ABOUT = """\
@@ -45,9 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> Answer:
-    from ..demo import demonstrate
+    from .. import demo
 
-    shown = demonstrate(chosen.device)
+    shown, runnable = demo.prepare(chosen.device)
+    of_text = formats.printed_as(chosen) == "text"
+    if of_text:
+        show(shown.about(), sys.stdout, chosen.color)
+        _print_lines(shown, runnable, chosen.color)
+    else:
+        rows = over(runnable, "demo", "variants")
+        shown.lines.extend(demo.RUN[row.op](row, shown.device) for row in rows)
     data = {
         "device": shown.device,
         "lines": [line.data() for line in shown.lines],
@@ -56,4 +74,24 @@ def run(chosen: argparse.Namespace) -> Answer:
         ],
         "correct": not shown.wrong,
     }
-    return Answer(data, shown._nodes(), WRONG if shown.wrong else FINE)
+    return Answer(data, shown.end() if of_text else (), WRONG if shown.wrong else FINE)
+
+
+def _print_lines(shown: Demo, runnable: list[Variant], colour: str) -> None:
+    """Runs the variants, and prints the line of each when it has run."""
+    from .. import demo
+
+    for op in dict.fromkeys(row.op for row in runnable):
+        rows = [row for row in runnable if row.op == op]
+        sys.stdout.write("\n")
+        table = Table(demo.header(rows[0]), [demo.widest(rows)])
+        printed, has_notes = growing(table, sys.stdout, colour)
+        for row in rows:
+            line = demo.RUN[op](row, shown.device)
+            shown.lines.append(line)
+            printed(line.cells())
+        if not has_notes:
+            sys.stdout.write("\n")
+            notes = Facts([(row.name, Note(row.summary, "dim")) for row in rows])
+            show([Heading(f"{op}: {table.header[-1]}"), notes], sys.stdout, colour)
+    sys.stdout.write("\n")

@@ -24,8 +24,9 @@ def main() -> None:
         found = {"ptx": kernel.ptx, "entry": kernel.name}
     except (Error, Missing, OSError, ValueError) as error:
         kind = "ValueError" if isinstance(error, ValueError) else type(error).__name__
-        of_file = isinstance(error, OSError) and error.filename
-        told = f"{error.filename}: {error.strerror}" if of_file else str(error)
+        told = str(error)
+        if isinstance(error, OSError) and error.filename:
+            told = f"{error.filename}: {error.strerror}"
         found = {"kind": kind, "error": told}
     json.dump(found, sys.stdout)
 

@@ -7,7 +7,7 @@ Lines written to a file or pipe are not wrapped, so that grep and awk see one ro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TextIO
 
 from .document import (
@@ -23,7 +23,7 @@ from .document import (
     paragraph,
     text,
 )
-from .table import GAP, Fit, are_left, fitted, lines_of, records, style_of
+from .table import GAP, Fit, are_left, fitted, lines_of, notes_fit, records, style_of
 
 CHOICES = ("auto", "always", "never")
 UNLIMITED = 10_000  # characters; keeps rich from wrapping lines
@@ -78,6 +78,39 @@ def show(nodes: Iterable[Node], stream: TextIO, colour: str = "auto") -> None:
         after = "" if isinstance(node, Heading) else "\n"
         for part in _rendered(node, width):
             console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def growing(
+    table: Table, stream: TextIO, colour: str = "auto"
+) -> tuple[Callable[[Sequence[object]], None], bool]:
+    """Prints the header of a table; returns what prints a row, and whether notes have room.
+
+    `table` has a row whose cells are as wide as any will be.
+    """
+    width = width_of(stream)
+    has_notes = notes_fit(*table, width)
+    if not has_notes:
+        table = next(iter(laid_out([table], width)))  # type: ignore[assignment]
+    widths, gap = fitted(*table, width) or fitted(*table, None)  # type: ignore[misc]
+    left = are_left(len(widths), table.rows)
+    console = _console(stream, width) if is_coloured(colour, stream) else None
+
+    def line(cells: Sequence[object], style: str | None = None) -> None:
+        parts = [
+            (str(cell).ljust(wide) if to_left else str(cell).rjust(wide)) + " " * gap
+            for cell, wide, to_left in zip(cells, widths, left, strict=False)  # no notes, or all
+        ]
+        if console is None:
+            stream.write("".join(parts).rstrip() + "\n")
+        else:
+            from rich.text import Text
+
+            styles = [style or _STYLES[style_of(cell)] for cell in cells]
+            console.print(Text.assemble(*zip(parts, styles, strict=False)), soft_wrap=True)
+        stream.flush()
+
+    line(table.header, "bold")
+    return line, has_notes
 
 
 def _console(stream: TextIO, width: int | None) -> Any:
