@@ -52,6 +52,22 @@ def test_a_wrong_result_is_an_error(command, short_demo, monkeypatch, wrong):
     assert wrong_ones == [("gemm", "swizzle"), ("transpose", "swizzle")]
 
 
+@pytest.mark.parametrize("columns", ["", "80", "30"])
+def test_it_prints_as_it_goes(command, short_demo, monkeypatch, columns):
+    """What ran before an interruption is there, and in a narrow terminal so are the notes."""
+
+    def interrupted(row, device):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setitem(demo.RUN, "transpose", interrupted)
+    assert command.run("demo --device emu") == 130
+    rows = [row for row in demo.variants() if row.op == "gemm"]
+    for row in rows:
+        assert re.search(rf"^{row.name} +\d", command.out, re.M)
+        assert row.summary in " ".join(command.out.split())
+
+
 def test_without_ml_dtypes():
     """As after `pip install smemkern` alone: rows of bfloat16 are left out, the others run."""
     code = """if True:

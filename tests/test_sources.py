@@ -132,6 +132,53 @@ def test_headers_are_part_of_what_the_cache_knows(project, rng, monkeypatch):
     assert np.array_equal(y, 3 * x)
 
 
+MEMBERS = """\
+#include <ostream>
+#include <string>
+#include "nowhere/library.h"
+struct Ray {
+    float x, y;
+    friend std::ostream &operator<<(std::ostream &out, const Ray &ray);
+    static std::string name;
+    using Table = std::map<std::string, int>;
+    void load(const std::string &file);
+    virtual_memory::Pool *pool(std::string name) const;
+    __device__ float at(float t) const;
+};
+__device__ float Ray::at(float t) const { return x + y * t; }
+void Ray::load(const std::string &file) { x = std::stof(file); }
+__global__ void follow(const Ray *rays, float *out) {
+    static_assert(sizeof(Ray) == 8, "");
+    out[threadIdx.x] = rays[threadIdx.x].at(2);
+}
+"""
+
+
+def test_members_of_the_host_leave_their_class(project, rng):
+    """Those that take no place in it; a class of declared device functions stays, too."""
+    project.write_text(MEMBERS)
+    kernel = smemkern.Kernel(project, "follow")
+    rays, out = rng.standard_normal((32, 2)).astype("f4"), np.zeros(32, "f4")
+    kernel(1, 32, rays.view([("x", "f4"), ("y", "f4")]), out, device="emu")
+    np.testing.assert_allclose(out, rays[:, 0] + rays[:, 1] * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("member", ["std::string name;", "virtual void save(std::ostream &);"])
+def test_members_that_take_place_are_errors(project, member):
+    project.write_text(MEMBERS.replace("float x, y;", f"float x, y; {member}"))
+    with pytest.raises(smemkern.CompileError, match="not found: nowhere/library.h\n") as caught:
+        smemkern.Kernel(project, "follow")
+    assert 'namespace "std" has no member' in str(caught.value)
+
+
+def test_a_log_is_whole(nvrtc):
+    """So that all host code that fails is left out at once."""
+    wrong = "".join(f"void f{n}() {{ unknown_{n}(); }}\n" for n in range(60))
+    with pytest.raises(smemkern.CompileError) as caught:
+        _core.nvrtc_compile(wrong, "wrong.cu", None, (), (), ("-default-device",))
+    assert all(f'"unknown_{n}" is undefined' in str(caught.value) for n in range(60))
+
+
 def test_host_types_of_device_code_are_errors(project):
     """What a kernel uses is never left out."""
     project.write_text(
