@@ -211,6 +211,7 @@ def test_includes_in_circles_end(project):
 
 NAMES = {
     "_Z1kB5cxx11i": ("k", "k(int)"),
+    "_Z1kILb1EEv1aIXT_EE": ("k<true>", "k<true>(a<true>)"),
     "_Z5scalePfi": ("scale", "scale(float *, int)"),
     "_ZN5space5scaleEPKd": ("space::scale", "space::scale(const double *)"),
     "_Z4tileIfLi16ELb1EEvPT_PKS0_": ("tile<float, 16, true>", None),

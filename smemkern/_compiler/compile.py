@@ -486,8 +486,8 @@ def _not_found(headers: Iterable[str]) -> str:
     """A line about headers without which code was compiled; those of the C library are no loss."""
     named = [
         f"{name} (pip install nvidia-curand)" if name.startswith("curand") else name
-        for name in dict.fromkeys(headers)
-        if not Path("/usr/include", name).is_file()
+        for name in sorted({*headers})
+        if not Path("/usr/include", name).is_file() and not name.startswith("sys/")
     ]
     return f"\nnot found: {_joined(named, _SHOWN)}" if named else ""
 

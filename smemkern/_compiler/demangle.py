@@ -310,7 +310,11 @@ class _Reader:
                 self.need("E")
                 return shown
             if self.take("X"):
-                raise _Failure("an expression")
+                if self.peek() != "T":
+                    raise _Failure("an expression")
+                shown = str(self.type())  # of a parameter of the template
+                self.need("E")
+                return shown
             return str(self.type())
         finally:
             self.depth -= 1

@@ -47,6 +47,11 @@ _START = re.compile(
     r"(?: #\S+)?: (?P<message>.*)$",
     re.MULTILINE,
 )
+# The head of a function is none, so that the parser takes its body for declarations.
+_LOST = re.compile(
+    r'incomplete type "void" is not allowed|expected a declaration'
+    "|this declaration has no storage class"
+)
 _FROM = re.compile(r"at line (\d+)(?: of (\S.*?))?$", re.MULTILINE)
 _SUMMARY = re.compile(
     r"^(?:Error limit reached\.|\d+ errors? detected in|.*\d+ catastrophic error|Remark: )"
@@ -205,9 +210,14 @@ class DeviceView:
     def _improve(self, found: Sequence[Diagnostic]) -> bool:
         """Blanks what the errors are about. False: nothing of that is host code."""
         functions: set[tuple[str, int]] = set()
-        done = [self._treat(one, functions) for one in found]
+        done, lost = False, None
+        for one in found:
+            if lost and one.places[0][:2] != lost and done:
+                break  # errors of a parser that has lost its way may be about anything
+            done = self._treat(one, functions) or done
+            lost = lost or (_LOST.match(one.message) and one.places[0][:2])
         self._rounds.update(functions)
-        return any(done)
+        return done
 
     def _treat(self, found: Diagnostic, functions: set[tuple[str, int]]) -> bool:
         missing = re.match(r'cannot open source file "([^"]+)"', found.message)
