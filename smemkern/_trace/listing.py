@@ -278,6 +278,8 @@ def nodes(trace: Trace, file: str | None = None, width: int | None = None) -> li
             shown += [Cell(part, style) for part in margin.lines(line)]
             shown += [Cell(f"{'':>{margin.code}} ! {message}", "bad") for message in line.hazards]
         parts.append(Listing(shown, indent=margin.code + 5))
+    if any(line.inlined for name, lines in files.items() if file in (None, name) for line in lines):
+        parts.append(Paragraph("+: with code of other lines that was inlined there"))
     parts += [Paragraph(f"as joined: {trace.shared.source}")] if joined else []
     if joined and width is not None and margin.is_narrow:
         parts.append(Paragraph("ideal: wavefronts / factor; a wider terminal shows it"))
