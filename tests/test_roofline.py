@@ -167,7 +167,14 @@ def test_measuring(nvrtc, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "teraflops"),  # of float32, from the documents: they agree with lanes and clocks
-    [("V100", 15.7), ("A100", 19.5), ("A10", 31.2), ("NVIDIA GeForce RTX 3090", 35.6)]
+    [
+        ("V100", 15.7),
+        ("A100", 19.5),
+        ("A10", 31.2),
+        ("NVIDIA GeForce RTX 3090", 35.6),
+        ("T4", 8.1),
+        ("RTX 5090", 104.8),
+    ]
     + [("l4", 30.3), ("L40S", 91.6), ("rtx4090", 82.6), ("H100", 67), ("h100-pcie", 51)],
 )
 def test_published(name, teraflops):

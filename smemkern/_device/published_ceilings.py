@@ -27,6 +27,7 @@ class Published(NamedTuple):
 
 PUBLISHED = (
     Published("V100", "sm_70", 80, 1530, 900, None, None, 125, "Tesla V100 white paper, SXM2"),
+    Published("T4", "sm_75", 40, 1590, 320, None, None, 65, "Turing white paper"),
     Published("A100 40GB", "sm_80", 108, 1410, 1555, 19.5, 156, 312, "A100 white paper, SXM4"),
     Published("A100", "sm_80", 108, 1410, 2039, 19.5, 156, 312, "A100 data sheet, SXM4, 80 GB"),
     Published("A10", "sm_86", 72, 1695, 600, None, 62.5, 125, "A10 data sheet"),
@@ -34,6 +35,9 @@ PUBLISHED = (
     Published("L4", "sm_89", 58, 2040, 300, None, 60, 121, "L4 data sheet"),
     Published("L40S", "sm_89", 142, 2520, 864, None, 183, 362, "L40S data sheet"),
     Published("RTX 4090", "sm_89", 128, 2520, 1008, None, 82.6, 165.2, "Ada white paper"),
+    Published(
+        "RTX 5090", "sm_120", 170, 2407, 1792, None, 104.8, 209.5, "RTX Blackwell white paper"
+    ),
     Published("H100", "sm_90", 132, 1980, 3352, 67, 494.7, 989.4, "H100 data sheet, SXM5"),
     Published("H100 PCIe", "sm_90", 114, 1755, 2039, 51.2, 378, 756, "H100 white paper, PCIe"),
 )
