@@ -166,7 +166,7 @@ def test_measuring(nvrtc, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "teraflops"),  # of float32, from the documents: they agree with lanes and clocks
+    ("name", "teraflops"),  # of float32, from the documents, which round to 0.1
     [
         ("V100", 15.7),
         ("A100", 19.5),
@@ -179,7 +179,7 @@ def test_measuring(nvrtc, monkeypatch):
 )
 def test_published(name, teraflops):
     found = smemkern.ceilings(name)
-    assert found.compute["float32"] == pytest.approx(teraflops * 1e12, rel=0.005)
+    assert found.compute["float32"] == pytest.approx(teraflops * 1e12, rel=0.005, abs=0.05e12)
     assert found.memory < found.shared < found.compute["float16 matrix"]
     assert found.source.startswith("published peaks, not measured: ")
     roof = smemkern.roofline("gemm", (4096,) * 3, "float16", name)
