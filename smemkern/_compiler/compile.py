@@ -24,7 +24,7 @@ from .. import _core
 from . import nvcc, nvrtc, shims
 from .demangle import Name, demangled, normal
 from .device_view import DeviceView, diagnostics
-from .includes import Includes
+from .includes import STANDARD, Includes
 from .kernel_file import is_file_name
 from .outline import Outline, every
 from .ptx import entry_names, is_ptx
@@ -246,7 +246,6 @@ class _Unit:
         self.options, self.folders = _folders(given)
         self.includes = Includes(text, self.path, self.shown, self.folders)
         self.roots = nvrtc.include_options() if "include" in text else ()
-        self.nowhere: list[str] = []  # headers that no compiler can find
 
     @property
     def is_plain(self) -> bool:
@@ -274,7 +273,8 @@ class _Unit:
             return _entry(ptx, name, self.shown)
         found = [one for file in self.includes.files.values() for one in _templates(file.text)]
         if not found:
-            raise ValueError(f"{self.shown} has no kernel (no __global__ function)")
+            what = f"{self.shown} has no kernel (no __global__ function)"
+            raise ValueError(f"{what}{self._not_found()}")
         named = f"no kernel '{_printable(name)}'" if name else "no kernel but templates"
         raise ValueError(
             f"{self.shown} has {named}, of which nothing is instantiated; name one with its "
@@ -319,9 +319,20 @@ class _Unit:
     def _told(self, errors: Sequence[Exception]) -> Exception:
         """The error to show, of those of each way: the last that is not about a missing header."""
         about = [e for e in errors[1:] if not re.search("No such file|cannot open", str(e))]
-        log = self._own_names(_errors_only(str((about or errors)[-1]))) + _not_found(self.nowhere)
+        log = self._own_names(_errors_only(str((about or errors)[-1]))) + self._not_found()
         by_nvcc = any(isinstance(error, nvcc.Failure) for error in errors)
         return _core.CompileError(log if by_nvcc else f"{log}\n{_HINT}")
+
+    def _not_found(self) -> str:
+        """A line that names the headers that are nowhere; those of the C library are no loss."""
+        roots = [Path(option[2:]) for option in nvrtc.all_include_options()]
+        named = [
+            f"{name} (pip install nvidia-curand)" if name.startswith("curand") else name
+            for name in sorted(self.includes.missing - STANDARD)
+            if not any((root / name).is_file() for root in (*roots, Path("/usr/include")))
+            and not name.startswith("sys/")
+        ]
+        return f"\nnot found: {_joined(named, _SHOWN)}" if named else ""
 
     def _own_names(self, log: str) -> str:
         """A compiler's log with the names of files as they were given."""
@@ -359,7 +370,6 @@ class _Unit:
         known, own = ([Path(root[2:]) for root in roots]
                       for roots in (self.roots, nvrtc.include_options()))  # fmt: skip
         view = DeviceView(self.includes, own, known)
-        self.nowhere = view.nowhere
         try:
             return self._view(view, _DEFAULT_ARCH)
         except _core.CompileError:
@@ -480,16 +490,6 @@ _HINT = (
     "compile. Put nvcc and a host compiler on PATH, pass folders of headers by -I, or put code "
     "that is only for the host between #ifndef __CUDACC_RTC__ and #endif"
 )
-
-
-def _not_found(headers: Iterable[str]) -> str:
-    """A line about headers without which code was compiled; those of the C library are no loss."""
-    named = [
-        f"{name} (pip install nvidia-curand)" if name.startswith("curand") else name
-        for name in sorted({*headers})
-        if not Path("/usr/include", name).is_file() and not name.startswith("sys/")
-    ]
-    return f"\nnot found: {_joined(named, _SHOWN)}" if named else ""
 
 
 def _errors_only(log: str) -> str:

@@ -161,7 +161,6 @@ class DeviceView:
         texts = [file.text for file in includes.files.values()]
         self.headers = shims.headers(texts, roots)
         self.names: dict[Path | str, str] = {}
-        self.nowhere: list[str] = []  # headers that were not found
         for path, name in includes.names().items():
             self.names[path] = name
         for name in includes.missing:
@@ -170,7 +169,6 @@ class DeviceView:
             folders = more if name.startswith("curand") else roots
             found = any((root / name).is_file() for root in folders)
             if own in self.headers or not found or shims.for_the_host(name):
-                self.nowhere += [name] if own not in self.headers and not found else []
                 self.names[name] = own
                 self.headers.setdefault(own, shims.MISSING)
         if "cuda.h" in includes.missing:  # it includes these
@@ -223,7 +221,6 @@ class DeviceView:
         missing = re.match(r'cannot open source file "([^"]+)"', found.message)
         if missing and missing[1] not in self.headers:
             self.headers[missing[1]] = shims.MISSING
-            self.nowhere.append(missing[1])
             return True
         if found.places[0].file in self.texts:
             return self._remove(found.places[0], functions)
