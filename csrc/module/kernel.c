@@ -213,10 +213,10 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     uint64_t max_instructions;
 
     PyObject *none = PyTuple_New(0);
-    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOOOOp:Kernel.__call__", keywords,
-                                                     &shared_bytes, &device_given, &stream_given,
-                                                     &timeout_given, &limit_given, &textures_given,
-                                                     &cluster_given, &cooperative);
+    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOOOOp:Kernel.__call__",
+                                                     keywords, &shared_bytes, &device_given,
+                                                     &stream_given, &timeout_given, &limit_given,
+                                                     &textures_given, &cluster_given, &cooperative);
     Py_XDECREF(none);
     if (!parsed || read_limit(limit_given, &max_instructions)) return NULL;
     if (n < 2) {
