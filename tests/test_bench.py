@@ -67,6 +67,21 @@ def test_wrong_calls():
         smemkern.bench(device="cuda:99")
 
 
+    with pytest.raises(TypeError, match="not 'gemm'; see op="):
+        smemkern.bench("gemm", device="emu")
+
+
+@pytest.mark.parametrize("op", ["gemm", "transpose"])
+def test_what_is_timed_by_itself(op, monkeypatch):
+    """On the emulator one shape, for all variants of a transpose."""
+    monkeypatch.setattr("smemkern._performance.bench._times", lambda *_: [2.0])
+    lines = smemkern.bench(op=op, device="emu").lines
+    shape = (256, 256, 256) if op == "gemm" else (256, 256)
+    assert lines and {line.shape for line in lines} == {shape}
+    if op == "transpose":
+        assert [line.variant for line in lines] == [row.name for row in smemkern.variants(op)]
+
+
 def test_plot():
     pytest.importorskip("matplotlib").use("agg")
     result = smemkern.bench([(32, 32, 32), (48, 48, 48)], variants=["tiled"], device="emu")

@@ -102,6 +102,7 @@ WRONG = [
     ("occupancy --registers 32 --threads 0", "at least 1"),
     ("bench --shape 3x --device emu", "4095x4097x4093"),
     ("bench --variant tild --device emu", "no variant 'tild'"),
+    ("bench gemm", "unrecognized arguments: gemm; see python -m smemkern bench --help"),
     ("demo --device gpu", "device must be"),
     ("check k.ptx --grid 1", "--block"),
     ("info --color sometimes", "auto"),
