@@ -173,9 +173,10 @@ def entries(ptx: bytes) -> dict[str, Name]:
 def listed(found: Mapping[str, Name]) -> list[str]:
     """The kernels as one would write them; those of equal names with their parameters."""
     written = [name.written for name in found.values()]
-    return sorted(
+    names = (
         name.whole if written.count(name.written) > 1 else name.written for name in found.values()
     )
+    return sorted(names, key=lambda name: re.sub(r"\d+", lambda n: n[0].zfill(9), name))
 
 
 def _entry(ptx: bytes, name: str | None, shown: str) -> str | None:
