@@ -163,6 +163,33 @@ def test_members_of_the_host_leave_their_class(project, rng):
     np.testing.assert_allclose(out, rays[:, 0] + rays[:, 1] * 2, rtol=1e-6)
 
 
+def test_spellings_of_gcc(project, rng):
+    """nvcc takes them in device code; `main` is there so that this is no plain source."""
+    project.write_text(
+        """\
+#include <stdio.h>
+__global__ void odd(const int *x, int *y) {
+    register int i = threadIdx.x;
+    __const __typeof__(i) bits = __builtin_popcount(x[i]);
+    typeof(x[i] + 1) first = __builtin_clz(x[i]);
+    u_int32_t turned;
+    __asm__ __volatile__("brev.b32 %0, %1;" : "=r"(turned) : "r"(x[i]));
+    __int128 wide = (__int128)x[i] * x[i] * x[i];
+    y[4 * i] = bits, y[4 * i + 1] = first, y[4 * i + 2] = turned, y[4 * i + 3] = wide >> 64;
+}
+int main() { odd<<<1, 32>>>(nullptr, nullptr); return 0; }
+"""
+    )
+    x, y = rng.integers(-(2**31), 2**31, 32).astype("i4"), np.zeros((32, 4), "i4")
+    smemkern.Kernel(project, "odd")(1, 32, x, y, device="emu")
+    for value, found in zip(x.tolist(), y.tolist(), strict=True):
+        text = f"{value & 0xFFFFFFFF:032b}"
+        turned = int(text[::-1], 2)
+        signed = turned - 2**32 if turned >= 2**31 else turned
+        zeros = len(text) - len(text.lstrip("0"))
+        assert found == [text.count("1"), zeros, signed, value**3 >> 64]
+
+
 @pytest.mark.parametrize("member", ["std::string name;", "virtual void save(std::ostream &);"])
 def test_members_that_take_place_are_errors(project, member):
     project.write_text(MEMBERS.replace("float x, y;", f"float x, y; {member}"))

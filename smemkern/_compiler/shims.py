@@ -15,7 +15,7 @@ from .includes import STANDARD
 # Host functions are compiled as device functions, so that a launch in one of them instantiates its
 # kernel. cuda_device_runtime_api.h declares what launches from device code need.
 FOLDER = "smemkern/"
-OPTIONS = ("-default-device",)
+OPTIONS = ("-default-device", "-device-int128")
 PRELUDE = """\
 #undef __host__
 #define __host__
@@ -149,6 +149,30 @@ def _defined(macros: Mapping[str, str]) -> str:
     )
 
 
+# What nvcc takes in device code where its host compiler is GCC.
+_GNU = """\
+#define __asm asm
+#define __asm__ asm
+#define __const const
+#define __signed__ signed
+#define register
+#define __typeof__(...) typename smemkern_plain<decltype(__VA_ARGS__)>::type
+#define typeof __typeof__
+#define __builtin_clz __clz
+#define __builtin_clzll __clzll
+#define __builtin_ffs __ffs
+#define __builtin_ffsll __ffsll
+#define __builtin_popcount __popc
+#define __builtin_popcountll __popcll
+template <class T> struct smemkern_plain { typedef T type; };
+template <class T> struct smemkern_plain<T &> { typedef T type; };
+template <class T> struct smemkern_plain<T &&> { typedef T type; };
+typedef uint8_t u_int8_t;
+typedef uint16_t u_int16_t;
+typedef uint32_t u_int32_t;
+typedef uint64_t u_int64_t;
+"""
+
 _STANDARD = f"""
 #ifndef SMEMKERN_STANDARD
 #define SMEMKERN_STANDARD
@@ -174,7 +198,7 @@ template <class T> constexpr const T &clamp(const T &x, const T &low, const T &h
     return x < low ? low : high < x ? high : x;
 }}
 }}
-#endif
+{_GNU}#endif
 """
 
 # Header to names that it takes from the header of libcu++ with the same name.
