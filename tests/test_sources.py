@@ -163,6 +163,24 @@ def test_members_of_the_host_leave_their_class(project, rng):
     np.testing.assert_allclose(out, rays[:, 0] + rays[:, 1] * 2, rtol=1e-6)
 
 
+def test_a_launch_of_a_lambda_over_host_data(project):
+    """The lambda's data are of the host, so that nothing tells which instance is launched."""
+    project.write_text(
+        """\
+#include <vector>
+template <class F> __global__ void each(int n, F f) { if (threadIdx.x < n) f(threadIdx.x); }
+__global__ void one(int *x) { x[0] = 1; }
+int main() {
+    std::vector<int> data(32);
+    int *x = data.data();
+    each<<<1, 32>>>(32, [=] __device__(int i) { x[i] = i; });
+    one<<<1, 1>>>(x);
+}
+"""
+    )
+    assert smemkern.Kernel(project).name == "_Z3onePi"
+
+
 def test_spellings_of_gcc(project, rng):
     """nvcc takes them in device code; `main` is there so that this is no plain source."""
     project.write_text(

@@ -244,7 +244,12 @@ class DeviceView:
         if text is None or offset is None:
             return False
         around = text.outline(offset).at(offset)
-        if not around or any(self._is_device(item) for item in around if item.kind != "class"):
+        kept = (
+            item
+            for item in around
+            if item.kind != "class" and (place.file, item.start) not in self._instantiated
+        )
+        if not around or any(map(self._is_device, kept)):
             return False
         function = next((item for item in reversed(around) if item.kind == "function"), None)
         if function is None:
