@@ -78,6 +78,7 @@ CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int 
     *blocks = 0;
     if (threads > (int)f->signature.max_threads || threads > device_attribute(MAX_THREADS))
         return CUDA_SUCCESS;
+    if (dynamic_shared > (size_t)device_attribute(SHARED_OPTIN)) return CUDA_SUCCESS;
     const size_t unit = device_attribute(SHARED_RESERVED) ? 128 : 256;
     const size_t shared =
         (f->signature.static_shared_bytes + dynamic_shared + unit - 1) / unit * unit +

@@ -194,14 +194,12 @@ static bool is_pageable(unsigned type, const void *host, CUdeviceptr device) {
 /* Copies from pageable memory read it when they are called. False: out of memory. */
 static bool stage(task *t) {
     CUDA_MEMCPY3D *c = &t->work.of.copy;
-    const unsigned char *from =
-        c->srcMemoryType == CU_MEMORYTYPE_HOST ? c->srcHost : (void *)(uintptr_t)c->srcDevice;
     t->staged = malloc(c->WidthInBytes + 1);
     if (!t->staged) return false;
-    memcpy(t->staged, from + c->srcXInBytes, c->WidthInBytes);
+    memcpy(t->staged, copy_source(c), c->WidthInBytes);
     c->srcHost = t->staged;
     c->srcMemoryType = CU_MEMORYTYPE_HOST;
-    c->srcXInBytes = 0;
+    c->srcXInBytes = c->srcY = c->srcZ = 0;
     return true;
 }
 

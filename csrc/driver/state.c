@@ -298,12 +298,11 @@ static void drop_array(void *object) {
 /* Frees all that a context has. */
 static void clear(CUcontext c) {
     launch_flush_printed();
-    for (storage_entry *s = c->storage, *next; s; s = next) {
-        next = s->next;
+    for (storage_entry *s; (s = c->storage);) {
+        c->storage = s->next; /* first, as the destructor may change the list */
         if (s->destroy) s->destroy(c, s->key, s->value);
         free(s);
     }
-    c->storage = NULL;
     handles_of(c, HANDLE_MODULE, drop_module);
     handles_of(c, HANDLE_STREAM, drop_stream);
     handles_of(c, HANDLE_EVENT, drop_event);
