@@ -334,12 +334,6 @@ class Machine:
     def words(self, memory: int, step: int) -> NDArray[np.uint32]:
         return self.recording.memory(memory, step)
 
-    def bytes_at(self, memory: int, offset: int, size: int, step: int) -> bytes | None:
-        """None: outside, or the recording does not have these contents."""
-        words = self.words(memory, step)
-        data = words.view(np.uint8)
-        return data[offset : offset + size].tobytes() if offset + size <= len(data) else None
-
     def writer(self, memory: int, offset: int, step: int) -> Writer | None:
         return self.recording.writer(memory, offset // 4, step)
 

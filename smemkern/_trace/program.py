@@ -104,7 +104,7 @@ def read(file: Path, is_suppressed: Callable[[Known], bool] = lambda _: False) -
     A last line that is cut off is left out.
     """
     records = []
-    for line in file.read_text(encoding="ascii", errors="replace").splitlines():
+    for line in file.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             records.append(json.loads(line))
         except ValueError:

@@ -10,13 +10,20 @@
 #include "../../csrc/driver/driver.h"
 #include "fuzz.h"
 
-enum { PREFIX = 16, MAX_PLAIN = 1 << 16, MAX_PARTS = 4 };
+enum { PREFIX = 16, MAX_PARTS = 4 };
+static const uint32_t WRAPPER_MAGIC = 0x466243b1;
 
-/* The fat binary at the start of `data`, in memory that ends with it; NULL: it is too short. */
+/* The fat binary at the start of `data`, in memory that ends with it; NULL: it is too short, or a
+ * wrapper, whose pointers no driver can check. Where it is a text a NUL follows. */
 static unsigned char *fat_binary(const uint8_t *data, size_t size) {
+    static const unsigned char magic[4] = {0x50, 0xed, 0x55, 0xba};
     uint16_t header;
     uint64_t bytes;
-    if (size < PREFIX) return NULL;
+    if (size < PREFIX || !memcmp(data, &WRAPPER_MAGIC, sizeof WRAPPER_MAGIC)) return NULL;
+    if (memcmp(data, magic, sizeof magic)) {
+        char *text = calloc(1, size + 1);
+        return text ? memcpy(text, data, size) : NULL;
+    }
     memcpy(&header, data + 6, sizeof header);
     memcpy(&bytes, data + 8, sizeof bytes);
     if (header > size) return NULL;
@@ -56,7 +63,7 @@ static void linked_images(const uint8_t *data, size_t size) {
         uint32_t magic, version;
         const void *data;
         const void *const *linked;
-    } wrapper = {0x466243b1, 2, NULL, parts};
+    } wrapper = {WRAPPER_MAGIC, 2, NULL, parts};
     read_image(&wrapper);
     for (int n = 0; n < MAX_PARTS; n++)
         free((void *)parts[n]);
