@@ -104,7 +104,7 @@ static void run_one(void) {
     free(t);
 }
 
-void queue_wait_all(void) {
+static void wait_all(void) {
     while (queue.first)
         run_one();
 }
@@ -171,7 +171,7 @@ void queue_before(const char *call) {
                                           "cuSurfObjectDestroy",
                                           "cuTexObjectDestroy"};
     for (size_t k = 0; queue.first && k < sizeof waiting / sizeof *waiting; k++)
-        if (!strcmp(call, waiting[k])) queue_wait_all();
+        if (!strcmp(call, waiting[k])) wait_all();
 }
 
 /* ---- submission ---- */

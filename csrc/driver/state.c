@@ -227,7 +227,9 @@ void handle_free(void *object, handle_kind kind) {
         }
 }
 
-void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object)) {
+/* Calls `each` for the live handles of a context; it frees them. */
+static void handles_of(const struct context *context, handle_kind kind,
+                       void (*each)(void *object)) {
     for (size_t k = 0; k < N_BUCKETS; k++)
         for (handle *h = state.buckets[k]; h;)
             if (h->kind == kind && h->context == context) {
