@@ -342,11 +342,6 @@ export class ReplayView {
     return k === null ? this.say("That access is not in this window.") : this.seek(k);
   }
 
-  showConflict(ways = 2) {
-    const [first] = this.recording.conflicts(ways);
-    return first ? this.seek(first.k) : this.say("There is no such conflict.");
-  }
-
   say(text) {
     this.status.textContent = text;
     return false;
