@@ -114,11 +114,9 @@ static CUresult fatbin_ptx(const void *const *list, size_t n, char **ptx, size_t
         *bytes = joined.bytes;
         return CUDA_SUCCESS;
     }
-    if (!c.too_new && !c.compiled) {
-        snprintf(message, size, "the fat binary is damaged: it has no code");
-        return CUDA_ERROR_INVALID_IMAGE;
-    }
-    if (c.too_new)
+    if (!c.too_new && !c.compiled)
+        snprintf(message, size, "the program's fat binary is damaged or has no code");
+    else if (c.too_new)
         snprintf(message, size,
                  "the program's oldest PTX is for compute_%u, newer than this GPU; compile with "
                  "-arch=sm_%d, or choose a newer --gpu",
