@@ -142,22 +142,19 @@ def _load_address(path: str) -> int | None:
             head = file.read(64)
             if head[:5] != b"\x7fELF\x02":
                 return None
-            kind, *_ = struct.unpack_from("<H", head, 16)
-            at, size, n = (
-                struct.unpack_from("<Q", head, 32)[0],
-                *struct.unpack_from("<HH", head, 54),
-            )
+            [kind], [at] = struct.unpack_from("<H", head, 16), struct.unpack_from("<Q", head, 32)
+            size, n = struct.unpack_from("<HH", head, 54)
             file.seek(at)
-            segments = file.read(size * n)
-    except (OSError, struct.error):
+            segments = file.read(min(size * n, 1 << 22))
+        if kind != 2:  # ET_EXEC
+            return 0
+        loads = [
+            struct.unpack_from("<Q", segments, k * size + 16)[0]
+            for k in range(n)
+            if struct.unpack_from("<I", segments, k * size)[0] == 1
+        ]
+    except (OSError, ValueError, struct.error):
         return None
-    if kind != 2:  # ET_EXEC
-        return 0
-    loads = [
-        struct.unpack_from("<Q", segments, k * size + 16)[0]
-        for k in range(n)
-        if struct.unpack_from("<I", segments, k * size)[0] == 1
-    ]
     return min(loads, default=0)
 
 
@@ -196,6 +193,7 @@ class _Lines:
                 input=asked,
                 capture_output=True,
                 text=True,
+                errors="replace",
                 timeout=120,
                 check=True,
             ).stdout.splitlines()
