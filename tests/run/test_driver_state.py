@@ -120,22 +120,26 @@ for y in range(8):
     assert printed(code) == ["True"] * 8
 
 
-def test_a_capture_ends_with_the_child_graph_that_it_adds_to():
+def test_a_capture_ends_with_the_graph_that_it_adds_to():
+    """Its graph is part of another one, whose capture ends with its stream."""
     code = """
-graph, child, node, own, stream, ended = (c_void_p() for _ in range(6))
-d.cuGraphCreate(byref(graph), 0), d.cuGraphCreate(byref(child), 0)
-d.cuGraphAddChildGraphNode(byref(node), graph, None, c_size_t(0), child)
-d.cuGraphChildGraphNodeGetGraph(node, byref(own)), d.cuStreamCreate(byref(stream), 0)
-print(d.cuStreamBeginCaptureToGraph(stream, own, None, None, c_size_t(0), 0))
-address, status = c_size_t(), c_int()
-d.cuStreamIsCapturing(stream, byref(status)), print(status.value)
-print(d.cuGraphDestroy(graph))
-d.cuStreamIsCapturing(stream, byref(status)), print(status.value)
-print(d.cuMemsetD8Async(c_size_t(1 << 48), 0, c_size_t(4), stream))
-print(d.cuStreamEndCapture(stream, byref(ended)), ended.value)
+empty, ready, own, ended = (c_void_p() for _ in range(4))
+first, second, nodes, whole = c_void_p(), c_void_p(), (c_void_p * 1)(), c_void_p()
+n, status = c_size_t(1), c_int()
+d.cuGraphCreate(byref(empty), 0), d.cuGraphInstantiateWithFlags(byref(ready), empty, c_uint64(0))
+d.cuStreamCreate(byref(first), 0), d.cuStreamCreate(byref(second), 0)
+print(d.cuStreamBeginCapture_v2(first, 2), d.cuGraphLaunch(ready, first))
+d.cuStreamGetCaptureInfo_v2(first, byref(status), None, byref(whole), None, None)
+d.cuGraphGetNodes(whole, nodes, byref(n))
+print(n.value, d.cuGraphChildGraphNodeGetGraph(c_void_p(nodes[0]), byref(own)))
+print(d.cuStreamBeginCaptureToGraph(second, own, None, None, c_size_t(0), 2))
+print(d.cuStreamDestroy_v2(first))
+d.cuStreamIsCapturing(second, byref(status)), print(status.value)
+print(d.cuMemsetD8Async(c_size_t(1 << 48), 0, c_size_t(4), second))
+print(d.cuStreamEndCapture(second, byref(ended)), ended.value)
 """
     # 901: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-    assert printed(code) == ["0", "1", "0", "2", "901", "901", "None"]
+    assert printed(code) == ["0", "0", "1", "0", "0", "0", "2", "901", "901", "None"]
 
 
 def test_a_graph_that_ends_has_no_nodes():
