@@ -335,7 +335,7 @@ def sections() -> dict[str, str]:
     return {
         "ladder": "\n\n".join(rungs(g, brief=True) for g in measured),
         "transpose": "\n\n".join(transposes(g, brief=True) for g in measured),
-        "host": each(host_tables.summary, measured),
+        "host": each(host_tables.summary, gpus("host")),
         "checked": each(checked, gpus("sanitizers")),
         "labels": referee_tables.summary(),
     }
@@ -369,9 +369,9 @@ def documents() -> dict[Path, dict[str, str]]:
         },
         HAZARDS: referee_tables.parts(),
         HOST: {
-            "products": each(host_tables.products, measured),
-            "host transposes": each(host_tables.transposes, measured),
-            "limited": each(host_tables.limited, measured),
+            "products": each(host_tables.products, gpus("host")),
+            "host transposes": each(host_tables.transposes, gpus("host")),
+            "limited": each(host_tables.limited, gpus("host")),
             "several": each(host_tables.several, read("several")) or host_tables.NOT_YET,
         },
         EXACTNESS: {
