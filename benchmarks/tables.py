@@ -331,9 +331,10 @@ def kernel_files() -> dict[str, str]:
 
 
 def sections() -> dict[str, str]:
+    measured = gpus()
     return {
-        "ladder": "\n\n".join(rungs(g, brief=True) for g in gpus()),
-        "transpose": "\n\n".join(transposes(g, brief=True) for g in gpus("transpose")),
+        "ladder": "\n\n".join(rungs(g, brief=True) for g in measured),
+        "transpose": "\n\n".join(transposes(g, brief=True) for g in measured),
         "host": each(host_tables.summary, gpus("host")),
         "checked": each(checked, gpus("sanitizers")),
         "labels": referee_tables.summary(),
@@ -353,7 +354,7 @@ def each(table: Callable[[Any], str], results: Iterable[Record | None]) -> str:
 
 def documents() -> dict[Path, dict[str, str]]:
     """The files with marked parts, and the text of each part by its name."""
-    measured, hosts, counted = gpus(), gpus("host"), read("exactness")
+    measured, counted = gpus(), read("exactness")
     return {
         README: sections(),
         KERNELS: kernel_files(),
@@ -364,13 +365,13 @@ def documents() -> dict[Path, dict[str, str]]:
             "emulator": emulator(),
             "drawn": each(drawn_calls, gpus("sweep")),
             "goals": each(goals, measured),
-            "transposes": each(transpose_goals, gpus("transpose")),
+            "transposes": each(transpose_goals, measured),
         },
         HAZARDS: referee_tables.parts(),
         HOST: {
-            "products": each(host_tables.products, hosts),
-            "host transposes": each(host_tables.transposes, hosts),
-            "limited": each(host_tables.limited, hosts),
+            "products": each(host_tables.products, gpus("host")),
+            "host transposes": each(host_tables.transposes, gpus("host")),
+            "limited": each(host_tables.limited, gpus("host")),
             "several": each(host_tables.several, read("several")) or host_tables.NOT_YET,
         },
         EXACTNESS: {

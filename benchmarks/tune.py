@@ -1,10 +1,11 @@
 """Times the variants among which `auto` chooses, on random calls, and fits its table to the times.
 
-    python benchmarks/gpu.py tune --minutes 6      # on a GPU: writes times-<gpu>.json.xz
-    python benchmarks/tune.py times-nvidia-h200    # anywhere: fits the table of that GPU to it
+    python benchmarks/gpu.py tune --minutes 6      # on a GPU: writes results/times-<gpu>.json.xz
+    python benchmarks/tune.py times-nvidia-h200    # anywhere: fits smemkern/timings.json to it
 
 The calls are drawn as in drawn.py, with other seeds, so what that reports judges the fit on calls
-which it has not seen. A call has the times of cuBLAS too, which the fit does not use.
+which it has not seen. A call has the times of cuBLAS too, which the fit does not use. The second
+command first fits to half of the calls, and reports what choices cost in the other half.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import records
@@ -25,8 +26,9 @@ from drawn import candidates_of, draw
 from sweep import Shape, in_turns, operands, shapes
 
 Record = dict[str, Any]
+TWINS = {"bf16": "fp16", "mma_bf16": "mma_fp16"}
 MOST_OPERATIONS = 2**37  # of one product
-# Of every 12 calls; a kernel for bfloat16 is one for float16, so their times are fitted together.
+# Of every 12 calls. Kernels for bfloat16 and float16 are the same, and fitted together.
 TYPES = ("float32", "float64", "bfloat16") * 3 + ("float32", "float16", "float16")
 
 
@@ -36,11 +38,15 @@ def calls(rng: random.Random) -> Iterator[tuple[str, int, Shape, str]]:
 
     fixed = [*SHAPES, *(shape for batch, shape, layout in shapes() if layout == "NN")]
     for shape in dict.fromkeys(fixed):
-        for dtype in ("float32", "float64", "bfloat16"):
+        for dtype in dict.fromkeys(TYPES):
             yield dtype, 1, shape, "NN"
     while True:
         for number, dtype in enumerate(TYPES):
             yield dtype, *draw(rng, batched=number % 4 == 3)
+
+
+def label_of(variant: str, params: dict[str, int]) -> str:
+    return " ".join([variant, *(f"{key}={value}" for key, value in params.items())])
 
 
 def time_call(torch: Any, dtype: str, batch: int, shape: Shape, layout: str) -> Record:
@@ -59,8 +65,8 @@ def time_call(torch: Any, dtype: str, batch: int, shape: Shape, layout: str) -> 
     if dtype == "float32":
         work["cuBLAS TF32"] = partial(cublas, True)
     for name, params in candidates_of(dtype, ACCURACIES[-1], batch, shape, layout, far=12):
-        label = " ".join([name, *(f"{key}={value}" for key, value in params.items())])
-        work[label] = partial(smemkern.gemm, a, b, variant=name, out=out, **params)
+        run = partial(smemkern.gemm, a, b, variant=name, out=out, **params)
+        work[label_of(name, params)] = run
     times = in_turns(torch, list(work.values()), 0.015)
     return {
         **{"dtype": dtype, "batch": batch, "shape": shape, "layout": layout},
@@ -90,3 +96,87 @@ def measure(minutes: float, seed: int | None = None) -> Record:
     print(f"tune: {len(lines)} calls, seed {seed}", flush=True)
     facts = {"gpu": device.description, "sm": device.sm, "multiprocessors": device.multiprocessors}
     return {**facts, "torch": torch.__version__, "seed": seed, "lines": lines}
+
+
+# ---- the fit
+
+
+def lines_of(calls: list[Record]) -> Iterator[Any]:
+    """Lines of a Bench: each time, and for 16 bits that of the same kernel for the other type."""
+    from smemkern._performance.bench import Line
+
+    twins = TWINS | {fp16: bf16 for bf16, fp16 in TWINS.items()}
+    for call in calls:
+        dtype, shape = call["dtype"], tuple(call["shape"])
+        for label, us in call["us"].items():
+            name, *words = label.split()
+            if name == "cuBLAS":
+                continue
+            params = {key: int(value) for key, value in (word.split("=") for word in words)}
+            same = {dtype: name}
+            if dtype.endswith("float16"):
+                same |= {"float16": twins.get(name, name), "bfloat16": twins.get(name, name)}
+                same[dtype] = name
+            for own, variant in same.items():
+                ms = us * 1e-3
+                yield Line(
+                    *("gemm", variant, params, own, shape, ms, ms, 0.0),
+                    batch=call["batch"],
+                    layout=call["layout"],
+                )
+
+
+def regret(table: list[Any], calls: list[Record], device: Any) -> dict[str, float]:
+    """By type: how many times as long the chosen variants take as the fastest, geometric mean."""
+    from smemkern import _core
+    from smemkern._variants.choices import ACCURACIES, has_aligned_rows
+
+    found: dict[str, list[float]] = {}
+    for call in calls:
+        dtype, us = call["dtype"], call["us"]
+        aligned = has_aligned_rows(tuple(call["shape"]), dtype, call["layout"])
+        accuracies = {"float32": ACCURACIES, "float64": ACCURACIES[:2]}
+        for accuracy in accuracies.get(dtype, ACCURACIES[:1]):
+            predicted = _core.predict(
+                *(table, "gemm", dtype, accuracy, (*call["shape"], call["batch"]), device.sm),
+                *(device.multiprocessors, call["layout"], aligned),
+            )
+            timed = [
+                (time, us[label])
+                for index, time, _ in predicted
+                if (label := label_of(table[index].variant, table[index].params)) in us
+            ]
+            if timed:
+                kind = "16 bits" if dtype.endswith("float16") else f"{dtype}, {accuracy}"
+                found.setdefault(kind, []).append(min(timed)[1] / min(own for _, own in timed))
+    return {kind: statistics.geometric_mean(ratios) for kind, ratios in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("records", nargs="+", help="of one GPU, in benchmarks/results")
+    names = parser.parse_args().records
+
+    from smemkern._performance.bench import Bench
+    from smemkern._render.rows import Rows
+    from smemkern._variants import cost_model
+
+    times = [records.load(records.RESULTS / f"{name}.json") for name in names]
+    device: Any = SimpleNamespace(sm=times[0]["sm"], multiprocessors=times[0]["multiprocessors"])
+    calls = [call for record in times for call in record["lines"]]
+    table = cost_model.read(cost_model.PACKAGED)
+
+    def fitted(some: list[Record]) -> list[Any]:
+        return Bench(Rows(lines_of(some)), device).fitted(table)[0]
+
+    half = fitted(calls[::2])
+    for title, rows in (("packaged", table), ("fitted to the other half", half)):
+        print(title, {kind: round(x, 4) for kind, x in regret(rows, calls[1::2], device).items()})
+    facts = {key: times[0][key] for key in ("gpu", "commit", "date")}
+    cost_model.write(cost_model.PACKAGED, fitted(calls), facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -105,6 +105,14 @@ def draw():
     return random.Random(seed)
 
 
+@pytest.fixture
+def drawn():
+    """Random numbers, other ones in each run."""
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"drawn = np.random.default_rng({seed})")  # which pytest shows on failure
+    return np.random.default_rng(seed)
+
+
 @pytest.fixture(scope="session")
 def nvrtc():
     if not smemkern._core.config()["nvrtc"][0].isdigit():

@@ -131,6 +131,5 @@ def test_extent():
             extent(text)
 
 
-def test_random_bytes_are_all_bytes():
-    rng = np.random.default_rng()
-    assert len(np.unique(argument("u8[20000]=random", rng))) == 256
+def test_random_bytes_are_all_bytes(drawn):
+    assert len(np.unique(argument("u8[20000]=random", drawn))) == 256

@@ -308,10 +308,9 @@ def loads_of(replay):
         ("transpose", "tma", [(64, 64)]),
     ],
 )
-def test_variants(op, variant, shapes):
-    rng = np.random.default_rng()
+def test_variants(op, variant, shapes, drawn):
     half = np.float16 if "fp16" in variant else np.float32
-    arrays = [rng.random(shape, np.float32).astype(half) for shape in shapes]
+    arrays = [drawn.random(shape, np.float32).astype(half) for shape in shapes]
     trace = smemkern.trace(op, *arrays, variant=variant)
     replay = trace.replay(blocks=trace.grid_blocks)
     columns = replay.columns
@@ -446,10 +445,10 @@ def drawn_race(rng):
 
 
 @pytest.mark.parametrize("attempt", range(12))
-def test_the_same_hazards_as_check(attempt, monkeypatch):
+def test_the_same_hazards_as_check(attempt, monkeypatch, drawn):
     """Those of a fault depend on the order in which warps run, which must be the same."""
     monkeypatch.setenv("SMEMKERN_EMU_THREADS", "1")  # the order of the blocks
-    source = drawn_race(np.random.default_rng())
+    source = drawn_race(drawn)
     kernel = smemkern.Kernel(source)
     trace = smemkern.trace(kernel, 2, 128, np.zeros(128, "i4"))
     replay = smemkern.replay(kernel, 2, 128, np.zeros(128, "i4"), blocks=2)

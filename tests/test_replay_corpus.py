@@ -44,8 +44,8 @@ def check_final_arrays(replay, args):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_corpus(case):
-    work = case.make(np.random.default_rng())
+def test_corpus(case, drawn):
+    work = case.make(drawn)
     for launch in work.launches[:3]:
         size = {"shared_bytes": launch.shared_bytes} if launch.shared_bytes else {}
         call = (kernel(case, launch.name), launch.grid, launch.block, *launch.args)

@@ -26,7 +26,11 @@ import records
 sys.path.insert(0, str(records.ROOT / "tests" / "fuzz"))
 import build  # noqa: E402
 
-LIMITS = {"fuzz_ptx": ["-max_len=3000", "-malloc_limit_mb=6000"], "fuzz_core": ["-max_len=600"]}
+LIMITS = {
+    "fuzz_ptx": ["-max_len=3000", "-malloc_limit_mb=6000"],
+    "fuzz_core": ["-max_len=600"],
+    "fuzz_image": ["-max_len=10000"],
+}
 EXECUTED = re.compile(r"^stat::number_of_executed_units: +(\d+)", re.MULTILINE)
 EDGES = re.compile(r"^#\d+\t.* cov: (\d+)", re.MULTILINE)
 REPORTS = {"out_of_memory": "libFuzzer: out-of-memory", "timeouts": "libFuzzer: timeout"}
@@ -52,7 +56,7 @@ def commands(program: Path, folder: Path, options: argparse.Namespace) -> list[l
     found, reports = (folder / f"{what}-{options.target}" for what in ("found", "reports"))
     found.mkdir(exist_ok=True)
     reports.mkdir(exist_ok=True)
-    begin = [folder / "ptx"] if options.target == "fuzz_ptx" else []
+    begin = [folder / build.SEEDS[options.target]] if options.target in build.SEEDS else []
     given = ["-timeout=25", "-rss_limit_mb=3000", f"-artifact_prefix={reports}/"]
     given += [*LIMITS[options.target], "-entropic=0", "-print_final_stats=1"]
     if options.seconds:

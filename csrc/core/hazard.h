@@ -37,14 +37,8 @@ typedef enum smk_hazard_kind {
         SMK_N_HAZARDS
 } smk_hazard_kind;
 
-static inline bool smk_is_hazard(smk_hazard_kind kind) {
-    static const bool is_benign[] = {
-#define X(name, spelling, benign) benign,
-        SMK_HAZARD_MAP(X)
-#undef X
-    };
-    return !is_benign[kind];
-}
+bool smk_is_hazard(smk_hazard_kind kind);
+const char *smk_hazard_name(smk_hazard_kind kind);
 
 typedef enum smk_space {
     SMK_NO_SPACE,
@@ -52,6 +46,8 @@ typedef enum smk_space {
     SMK_GLOBAL_SPACE,
     SMK_OTHER_SPACE
 } smk_space;
+
+const char *smk_space_name(smk_space space); /* NULL for SMK_NO_SPACE */
 
 typedef struct smk_position {
     const char *file;

@@ -167,6 +167,8 @@ typedef enum smk_access {
     SMK_REMOTE_ATOMIC
 } smk_access;
 
+const char *smk_access_name(smk_access access); /* "copy_async" */
+
 /* One access of one warp. */
 typedef struct smk_request {
     uint64_t address[32]; /* shared: offsets; global: the emulator's addresses */

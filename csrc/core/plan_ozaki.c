@@ -48,14 +48,6 @@ typedef struct builder {
     arguments args; /* of the block that is planned */
 } builder;
 
-static int64_t round_up(int64_t n, int64_t to) {
-    return ceil_div(n, to) * to;
-}
-
-static int64_t min_i64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* The exponents of so many rows, in whole vectors. */
 static int64_t exponents_of(int64_t rows) {
     return round_up(rows, OZAKI_COMBINE_COLUMNS);

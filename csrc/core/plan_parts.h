@@ -3,13 +3,10 @@
 #define SMK_PLAN_PARTS_H
 
 #include "../kernels/args.h"
+#include "integers.h"
 #include "plan.h"
 
 enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_Z = 65535, MAX_KERNELS = 4 };
-
-static inline int64_t ceil_div(int64_t a, int64_t b) {
-    return a / b + (a % b != 0);
-}
 
 /* The operands' batch dimensions. Adjacent ones are folded if, in every operand, a single stride
  * describes them. */

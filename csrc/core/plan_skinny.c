@@ -12,10 +12,6 @@
 
 #include "../kernels/args.h"
 
-static int64_t magnitude(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 /* Shape of a block; `strip`: rows or columns of the thick operand per warp. */
 typedef struct block {
     int64_t warps_j, warps_k, strip;

@@ -26,10 +26,6 @@ typedef struct dimension {
     int64_t size, stride[OPERANDS];
 } dimension;
 
-static int64_t magnitude(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 static int log2_up(int64_t n, int max_log) {
     int log = 0;
     while (log < max_log && INT64_C(1) << log < n)

@@ -56,10 +56,6 @@ typedef struct builder {
     int64_t workspace; /* bytes so far */
 } builder;
 
-static int64_t round_up(int64_t n, int64_t to) {
-    return ceil_div(n, to) * to;
-}
-
 static void add_pointer(builder *w, size_t arg_offset, uint32_t buffer) {
     w->plan->pointers[w->plan->n_pointers++] = (smk_pointer){(uint32_t)arg_offset, buffer};
 }

@@ -287,6 +287,15 @@ bool capture_uses(const struct graph *g) {
     return false;
 }
 
+void capture_forget(const struct graph *g) {
+    for (capture *c = captures; c; c = c->next)
+        if (c->graph == g) {
+            c->graph = NULL;
+            c->owned = false;
+            c->invalid = true;
+        }
+}
+
 /* ---- questions ---- */
 
 typedef struct capture_info {

@@ -137,6 +137,12 @@ CUresult copy_reach(const CUDA_MEMCPY3D *c) {
                : CUDA_ERROR_INVALID_VALUE;
 }
 
+const unsigned char *copy_source(const CUDA_MEMCPY3D *c) {
+    side from, to;
+    sides_of(c, &from, &to);
+    return reach(&from, start_of(&from, 0, 0), c->WidthInBytes, false);
+}
+
 CUresult copy_run(const CUDA_MEMCPY3D *c) {
     side from, to;
     if (!sides_of(c, &from, &to)) return CUDA_ERROR_INVALID_VALUE;

@@ -153,8 +153,6 @@ void driver_finish(void);
 void *handle_new(handle_kind kind, size_t bytes);
 bool handle_is(const void *object, handle_kind kind);
 void handle_free(void *object, handle_kind kind);
-/* Calls `each` for the live handles of a context; it frees them. */
-void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object));
 
 CUcontext context_current(void);
 CUresult context_set_current(CUcontext context);
@@ -312,7 +310,6 @@ void launch_flush_printed(void);
 
 /* Before a call that waits for all work. */
 void queue_before(const char *call);
-void queue_wait_all(void);
 void queue_end(void);
 
 /* ---- watch.c: one launch at a time ---- */

@@ -34,41 +34,50 @@ typedef struct entry {
 } entry;
 
 typedef struct choice {
-    const entry *best;
+    const unsigned char *best; /* an entry; NULL: none */
+    uint32_t best_sm;
     uint32_t compiled; /* the newest machine code that there is */
     uint32_t too_new;  /* the oldest PTX that this GPU cannot take */
 } choice;
 
-/* The newest PTX that the device can compile. */
-static void choose(const fatbin *f, choice *c) {
-    const unsigned char *at = (const unsigned char *)f + f->header_bytes;
-    uint64_t left = f->bytes;
+/* The newest PTX that the device can compile. Headers are copied: they may be at any address. */
+static void choose(const unsigned char *at, choice *c) {
     const uint32_t sm = (uint32_t)(device_attribute(75) * 10 + device_attribute(76));
-    while (left >= sizeof(entry)) {
-        const entry *e = (const void *)at;
-        if (e->header_bytes < sizeof *e || e->header_bytes > left ||
-            e->bytes > left - e->header_bytes)
+    fatbin f;
+    memcpy(&f, at, sizeof f);
+    if (f.magic != FATBIN_MAGIC || f.header_bytes < sizeof f) return;
+    at += f.header_bytes;
+    for (uint64_t left = f.bytes; left >= sizeof(entry);) {
+        entry e;
+        memcpy(&e, at, sizeof e);
+        if (e.header_bytes < sizeof e || e.header_bytes > left || e.bytes > left - e.header_bytes)
             return;
-        if (e->kind == KIND_PTX && e->sm <= sm && (!c->best || e->sm > c->best->sm)) c->best = e;
-        if (e->kind == KIND_PTX && e->sm > sm && (!c->too_new || e->sm < c->too_new))
-            c->too_new = e->sm;
-        if (e->kind != KIND_PTX && e->sm > c->compiled) c->compiled = e->sm;
-        at += e->header_bytes + e->bytes;
-        left -= e->header_bytes + e->bytes;
+        if (e.kind == KIND_PTX && e.sm <= sm && (!c->best || e.sm > c->best_sm)) {
+            c->best = at;
+            c->best_sm = e.sm;
+        }
+        if (e.kind == KIND_PTX && e.sm > sm && (!c->too_new || e.sm < c->too_new))
+            c->too_new = e.sm;
+        if (e.kind != KIND_PTX && e.sm > c->compiled) c->compiled = e.sm;
+        at += e.header_bytes + e.bytes;
+        left -= e.header_bytes + e.bytes;
     }
 }
 
-static CUresult extract(const entry *e, char **ptx, size_t *bytes, char *message, size_t size) {
-    const unsigned char *stored = (const unsigned char *)e + e->header_bytes;
-    const bool lz4 = e->flags & FLAG_LZ4, zstd = e->flags & FLAG_ZSTD;
-    const uint64_t plain = lz4 || zstd ? e->plain_bytes : e->bytes;
+static CUresult extract(const unsigned char *at, char **ptx, size_t *bytes, char *message,
+                        size_t size) {
+    entry e;
+    memcpy(&e, at, sizeof e);
+    const unsigned char *stored = at + e.header_bytes;
+    const bool lz4 = e.flags & FLAG_LZ4, zstd = e.flags & FLAG_ZSTD;
+    const uint64_t plain = lz4 || zstd ? e.plain_bytes : e.bytes;
     char *text = plain < MAX_PTX ? calloc(1, plain + 1) : NULL;
     if (!text) return CUDA_ERROR_OUT_OF_MEMORY;
-    bool done = e->compressed_bytes <= e->bytes;
+    bool done = e.compressed_bytes <= e.bytes;
     if (zstd)
-        done = done && zstd_decompress(stored, e->compressed_bytes, (unsigned char *)text, plain);
+        done = done && zstd_decompress(stored, e.compressed_bytes, (unsigned char *)text, plain);
     else if (lz4)
-        done = done && lz4_decompress(stored, e->compressed_bytes, (unsigned char *)text, plain);
+        done = done && lz4_decompress(stored, e.compressed_bytes, (unsigned char *)text, plain);
     else
         memcpy(text, stored, plain);
     if (!done) {
@@ -83,12 +92,11 @@ static CUresult extract(const entry *e, char **ptx, size_t *bytes, char *message
 
 /* Fat binaries of a program that is compiled in parts and linked: the PTX of all of them. What has
  * machine code only is left out, and a call of it fails. */
-static CUresult fatbin_ptx(const fatbin *const *list, size_t n, char **ptx, size_t *bytes,
+static CUresult fatbin_ptx(const void *const *list, size_t n, char **ptx, size_t *bytes,
                            char *message, size_t size) {
     choice c = {0};
     joined_ptx joined = {0};
     for (size_t k = 0; k < n; k++) {
-        if (list[k]->magic != FATBIN_MAGIC || list[k]->header_bytes < sizeof(fatbin)) continue;
         c.best = NULL;
         choose(list[k], &c);
         if (!c.best) continue;
@@ -106,7 +114,9 @@ static CUresult fatbin_ptx(const fatbin *const *list, size_t n, char **ptx, size
         *bytes = joined.bytes;
         return CUDA_SUCCESS;
     }
-    if (c.too_new)
+    if (!c.too_new && !c.compiled)
+        snprintf(message, size, "the program's fat binary is damaged or has no code");
+    else if (c.too_new)
         snprintf(message, size,
                  "the program's oldest PTX is for compute_%u, newer than this GPU; compile with "
                  "-arch=sm_%d, or choose a newer --gpu",
@@ -157,17 +167,13 @@ CUresult image_ptx(const void *image, char **ptx, size_t *bytes, char *message, 
                  "with nvcc -ptx, or -gencode arch=compute_XX,code=compute_XX");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    if (found == IMAGE_FATBIN) {
-        const fatbin *one = image;
-        return fatbin_ptx(&one, 1, ptx, bytes, message, size);
-    }
-    const wrapper *w = image;
-    const fatbin *list[MAX_LINKED];
+    if (found == IMAGE_FATBIN) return fatbin_ptx(&image, 1, ptx, bytes, message, size);
+    wrapper w;
     size_t n = 0;
-    if (w->version == 2 && w->linked)
-        for (; n < MAX_LINKED && w->linked[n]; n++)
-            list[n] = w->linked[n];
-    else if (w->data)
-        list[n++] = w->data;
-    return fatbin_ptx(list, n, ptx, bytes, message, size);
+    memcpy(&w, image, sizeof w);
+    if (w.version != 2 || !w.linked)
+        return fatbin_ptx(&w.data, w.data != NULL, ptx, bytes, message, size);
+    while (n < MAX_LINKED && w.linked[n])
+        n++;
+    return fatbin_ptx(w.linked, n, ptx, bytes, message, size);
 }

@@ -99,8 +99,9 @@ static void free_node(CUgraphNode n) {
 }
 
 void graph_free(CUgraph g) {
-    for (size_t k = 0; k < g->n; k++)
-        free_node(g->nodes[k]);
+    capture_forget(g);
+    while (g->n)
+        free_node(g->nodes[--g->n]);
     while (g->objects)
         graph_release(g, g->objects->object, g->objects->references);
     free(g->nodes);
@@ -279,30 +280,39 @@ static bool same_needs(const struct node *a, const struct node *b) {
     return true;
 }
 
-static CUresult update_node(CUgraphNode to, CUgraphNode from, unsigned *why, CUgraphNode *node) {
-    work w;
-    if (to->work.kind == WORK_GRAPH)
-        return graph_update(to->work.of.graph, from->work.of.graph, why, node);
-    const CUresult result = work_clone(&from->work, &w);
-    if (result) return result;
-    work_free(&to->work);
-    to->work = w;
-    return CUDA_SUCCESS;
+/* Sets *why and *node where the graphs, or children of theirs, differ in their shape. */
+static void compare(CUgraph to, CUgraph from, unsigned *why, CUgraphNode *node) {
+    enum { TOPOLOGY = 2, TYPE = 3 };
+    if (to->n != from->n) *why = TOPOLOGY;
+    for (size_t k = 0; k < to->n && !*why; k++) {
+        CUgraphNode a = to->nodes[k], b = from->nodes[k];
+        if (a->work.kind != b->work.kind) *why = TYPE;
+        if (!same_needs(b, a)) *why = TOPOLOGY;
+        if (*why)
+            *node = b;
+        else if (a->work.kind == WORK_GRAPH)
+            compare(a->work.of.graph, b->work.of.graph, why, node);
+    }
+}
+
+static CUresult copy_work(CUgraph to, CUgraph from) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t k = 0; k < to->n && !result; k++) {
+        work w, *old = &to->nodes[k]->work;
+        const work *given = &from->nodes[k]->work;
+        if (old->kind == WORK_GRAPH) {
+            result = copy_work(old->of.graph, given->of.graph);
+        } else if (!(result = work_clone(given, &w))) {
+            work_free(old);
+            *old = w;
+        }
+    }
+    return result;
 }
 
 /* Makes the nodes of `to` those of `from`, which must have the same shape. */
 CUresult graph_update(CUgraph to, CUgraph from, unsigned *why, CUgraphNode *node) {
-    enum { TOPOLOGY = 2, TYPE = 3 };
-    CUresult result = CUDA_SUCCESS;
     *node = NULL;
-    if (to->n != from->n) *why = TOPOLOGY;
-    for (size_t k = 0; k < to->n && !*why; k++) {
-        if (to->nodes[k]->work.kind != from->nodes[k]->work.kind) *why = TYPE;
-        if (!same_needs(from->nodes[k], to->nodes[k])) *why = TOPOLOGY;
-        if (*why) *node = from->nodes[k];
-    }
-    if (*why) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    for (size_t k = 0; k < to->n && !result; k++)
-        result = update_node(to->nodes[k], from->nodes[k], why, node);
-    return result;
+    compare(to, from, why, node);
+    return *why ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : copy_work(to, from);
 }

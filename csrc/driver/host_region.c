@@ -61,7 +61,7 @@ static slot *free_slot(size_t bytes) {
 
 static slot *new_slot(size_t bytes) {
     const size_t limit = (size_t)(emu_buffer_address(1) - emu_buffer_address(0));
-    if (bytes > limit - region.end - PAGE) return NULL;
+    if (bytes + PAGE > limit - region.end) return NULL;
     if (region.n == region.capacity) {
         const size_t capacity = region.capacity ? 2 * region.capacity : 64;
         slot *larger = realloc(region.slots, capacity * sizeof *larger);

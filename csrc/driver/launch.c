@@ -78,6 +78,7 @@ CUresult launch_occupancy(CUfunction f, int threads, size_t dynamic_shared, int 
     *blocks = 0;
     if (threads > (int)f->signature.max_threads || threads > device_attribute(MAX_THREADS))
         return CUDA_SUCCESS;
+    if (dynamic_shared > (size_t)device_attribute(SHARED_OPTIN)) return CUDA_SUCCESS;
     const size_t unit = device_attribute(SHARED_RESERVED) ? 128 : 256;
     const size_t shared =
         (f->signature.static_shared_bytes + dynamic_shared + unit - 1) / unit * unit +
@@ -185,13 +186,6 @@ static CUresult error_of(const smk_status *status, const smk_trace *trace) {
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-static void extent(json *j, const char *key, const uint32_t size[3]) {
-    json_open(j, key, '[');
-    for (int k = 0; k < 3; k++)
-        json_unsigned(j, NULL, size[k]);
-    json_close(j, ']');
-}
-
 /* The allocations that hazards are in, for the names in the report. */
 static void list_allocations(json *j, const smk_trace *trace) {
     json_open(j, "allocations", '{');
@@ -214,8 +208,8 @@ static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
     json_open(&j, NULL, '{');
     json_text(&j, "record", "launch");
     json_text(&j, "kernel", f->signature.entry);
-    extent(&j, "grid", l->grid);
-    extent(&j, "block", l->block);
+    json_extent(&j, "grid", l->grid);
+    json_extent(&j, "block", l->block);
     json_unsigned(&j, "shared_bytes", l->shared_bytes);
     json_real(&j, "seconds", seconds);
     json_text(&j, "error", status->code ? status->message : NULL);

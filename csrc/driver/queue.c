@@ -104,7 +104,7 @@ static void run_one(void) {
     free(t);
 }
 
-void queue_wait_all(void) {
+static void wait_all(void) {
     while (queue.first)
         run_one();
 }
@@ -171,7 +171,7 @@ void queue_before(const char *call) {
                                           "cuSurfObjectDestroy",
                                           "cuTexObjectDestroy"};
     for (size_t k = 0; queue.first && k < sizeof waiting / sizeof *waiting; k++)
-        if (!strcmp(call, waiting[k])) queue_wait_all();
+        if (!strcmp(call, waiting[k])) wait_all();
 }
 
 /* ---- submission ---- */
@@ -194,14 +194,12 @@ static bool is_pageable(unsigned type, const void *host, CUdeviceptr device) {
 /* Copies from pageable memory read it when they are called. False: out of memory. */
 static bool stage(task *t) {
     CUDA_MEMCPY3D *c = &t->work.of.copy;
-    const unsigned char *from =
-        c->srcMemoryType == CU_MEMORYTYPE_HOST ? c->srcHost : (void *)(uintptr_t)c->srcDevice;
     t->staged = malloc(c->WidthInBytes + 1);
     if (!t->staged) return false;
-    memcpy(t->staged, from + c->srcXInBytes, c->WidthInBytes);
+    memcpy(t->staged, copy_source(c), c->WidthInBytes);
     c->srcHost = t->staged;
     c->srcMemoryType = CU_MEMORYTYPE_HOST;
-    c->srcXInBytes = 0;
+    c->srcXInBytes = c->srcY = c->srcZ = 0;
     return true;
 }
 

@@ -270,22 +270,12 @@ static void positions(json *j, const smk_position *at, int n) {
     json_close(j, ']');
 }
 
-static void place(json *j, const uint32_t at[3]) {
-    json_open(j, NULL, '[');
-    for (int k = 0; k < 3; k++)
-        json_unsigned(j, NULL, at[k]);
-    json_close(j, ']');
-}
-
 static void one_site(json *j, const smk_site *s) {
-    static const char *const access[] = {
-        "load", "store",  "atomic",  "copy_async",  "ldmatrix",     "stmatrix",
-        "bulk", "matrix", "texture", "remote_load", "remote_store", "remote_atomic"};
     json_open(j, NULL, '[');
     json_true_false(j, NULL, s->shared);
     json_text(j, NULL, s->file);
     json_number(j, NULL, s->line);
-    json_text(j, NULL, access[s->access]);
+    json_text(j, NULL, smk_access_name(s->access));
     json_number(j, NULL, s->width);
     json_unsigned(j, NULL, s->requests);
     json_unsigned(j, NULL, s->wavefronts);
@@ -295,7 +285,7 @@ static void one_site(json *j, const smk_site *s) {
     json_number(j, NULL, s->direction);
     positions(j, s->callers, s->n_callers);
     json_open(j, NULL, '[');
-    place(j, s->worst_request.block);
+    json_extent(j, NULL, s->worst_request.block);
     json_unsigned(j, NULL, s->worst_request.warp);
     json_unsigned(j, NULL, s->worst_request.active);
     json_open(j, NULL, '[');
@@ -315,8 +305,8 @@ static void party(json *j, const smk_party *p) {
     json_number(j, NULL, p->line);
     json_number(j, NULL, p->ptx_line);
     json_text(j, NULL, p->text);
-    place(j, p->block);
-    place(j, p->thread);
+    json_extent(j, NULL, p->block);
+    json_extent(j, NULL, p->thread);
     positions(j, p->callers, p->n_callers);
     json_close(j, ']');
 }
@@ -324,18 +314,11 @@ static void party(json *j, const smk_party *p) {
 static void one_hazard(json *j, const smk_hazard *h) {
     int64_t number = h->buffer, offset = h->offset;
     memory_of_hazard(h, &number, &offset);
-    static const char *const kinds[] = {
-#define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
-        SMK_HAZARD_MAP(X)
-#undef X
-    };
-    static const char *const spaces[] = {
-        [SMK_SHARED_SPACE] = "shared", [SMK_GLOBAL_SPACE] = "global", [SMK_OTHER_SPACE] = "other"};
     json_open(j, NULL, '[');
-    json_text(j, NULL, kinds[h->kind]);
+    json_text(j, NULL, smk_hazard_name(h->kind));
     party(j, &h->party);
     party(j, &h->other);
-    json_text(j, NULL, spaces[h->space]);
+    json_text(j, NULL, smk_space_name(h->space));
     json_number(j, NULL, h->offset);
     json_number(j, NULL, h->width);
     json_number(j, NULL, number); /* in place of an argument */

@@ -227,7 +227,9 @@ void handle_free(void *object, handle_kind kind) {
         }
 }
 
-void handles_of(const struct context *context, handle_kind kind, void (*each)(void *object)) {
+/* Calls `each` for the live handles of a context; it frees them. */
+static void handles_of(const struct context *context, handle_kind kind,
+                       void (*each)(void *object)) {
     for (size_t k = 0; k < N_BUCKETS; k++)
         for (handle *h = state.buckets[k]; h;)
             if (h->kind == kind && h->context == context) {
@@ -298,12 +300,11 @@ static void drop_array(void *object) {
 /* Frees all that a context has. */
 static void clear(CUcontext c) {
     launch_flush_printed();
-    for (storage_entry *s = c->storage, *next; s; s = next) {
-        next = s->next;
+    for (storage_entry *s; (s = c->storage);) {
+        c->storage = s->next; /* first, as the destructor may change the list */
         if (s->destroy) s->destroy(c, s->key, s->value);
         free(s);
     }
-    c->storage = NULL;
     handles_of(c, HANDLE_MODULE, drop_module);
     handles_of(c, HANDLE_STREAM, drop_stream);
     handles_of(c, HANDLE_EVENT, drop_event);

@@ -76,6 +76,8 @@ CUresult copy_run(const CUDA_MEMCPY3D *c);
 CUresult copy_check(const CUDA_MEMCPY3D *c);
 /* The same, and whether both sides are inside of memory; reports it if not. */
 CUresult copy_reach(const CUDA_MEMCPY3D *c);
+/* Where a copy that is not empty begins to read, after copy_reach. */
+const unsigned char *copy_source(const CUDA_MEMCPY3D *c);
 CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *s);
 CUresult set_run(const CUDA_MEMSET_NODE_PARAMS *s);
 
@@ -155,6 +157,8 @@ CUresult capture_of(CUstream stream, capture **out);
 CUresult capture_add(capture *into, CUstream stream, work *w);
 /* Whether a capture adds to the graph now: then it is not to be changed otherwise. */
 bool capture_uses(const struct graph *g);
+/* The graph is freed: captures that add to it are invalid. */
+void capture_forget(const struct graph *g);
 /* Calls that wait, or that captures do not allow: the error, after which the capture is invalid. */
 CUresult capture_check_unsafe(void);
 CUresult capture_check_wait(CUstream stream); /* a NULL stream: for all of them */

@@ -170,21 +170,21 @@ int lab_buffer(double bytes, int access) {
     return session.n_buffers++;
 }
 
-bool session_has_buffer(int index) {
+static bool has_buffer(int index) {
     return index >= 0 && index < session.n_buffers;
 }
 
 unsigned char *lab_buffer_at(int index) {
-    return session_has_buffer(index) ? session.buffers[index].host : NULL;
+    return has_buffer(index) ? session.buffers[index].host : NULL;
 }
 
 size_t lab_buffer_bytes(int index) {
-    return session_has_buffer(index) ? session.buffers[index].bytes : 0;
+    return has_buffer(index) ? session.buffers[index].bytes : 0;
 }
 
 int lab_name_buffer(int index, const char *name, uint32_t element_bytes, double columns) {
     session_begin();
-    if (!session_has_buffer(index) || !element_bytes || element_bytes > 16 ||
+    if (!has_buffer(index) || !element_bytes || element_bytes > 16 ||
         !(columns >= 0 && columns <= 0x1p30))
         return smk_fail(&session.status, SMK_VALUE, "buffer %d: elements of %u bytes in rows of %g",
                         index, element_bytes, columns);
@@ -252,8 +252,7 @@ int lab_argument_buffer(uint32_t parameter, int buffer, double offset) {
     session_begin();
     const emu_parameter *p = session_parameter(parameter);
     if (!p) return session_end();
-    if (p->size != sizeof(uint64_t) || !session_has_buffer(buffer) ||
-        !(offset >= 0 && offset <= 0x1p32))
+    if (p->size != sizeof(uint64_t) || !has_buffer(buffer) || !(offset >= 0 && offset <= 0x1p32))
         return smk_fail(&session.status, SMK_VALUE,
                         "argument %u: parameter of %u bytes; expected a pointer's 8, an existing "
                         "buffer, and an offset of 0 or more",

@@ -59,7 +59,6 @@ smk_code session_end(void);
 void session_drop_job(void);
 /* Of the launch; NULL: it has no such parameter. */
 const emu_parameter *session_parameter(uint32_t number);
-bool session_has_buffer(int index);
 /* Places a buffer's address plus `bytes` at an offset of the arguments. */
 smk_code session_add_pointer(uint32_t parameter, uint32_t arg_offset, int buffer, uint64_t bytes);
 uint64_t *block_numbers(const double *blocks, size_t n);

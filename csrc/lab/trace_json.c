@@ -53,25 +53,11 @@ static void array_json(json *t, const smk_site *s) {
 }
 
 static void site_json(json *t, const smk_site *s) {
-    static const char *const access[] = {
-        [SMK_LOAD] = "load",
-        [SMK_STORE] = "store",
-        [SMK_ATOMIC] = "atomic",
-        [SMK_COPY_ASYNC] = "copy_async",
-        [SMK_LDMATRIX] = "ldmatrix",
-        [SMK_STMATRIX] = "stmatrix",
-        [SMK_BULK] = "bulk",
-        [SMK_MATRIX] = "matrix",
-        [SMK_TEXTURE] = "texture",
-        [SMK_REMOTE_LOAD] = "remote_load",
-        [SMK_REMOTE_STORE] = "remote_store",
-        [SMK_REMOTE_ATOMIC] = "remote_atomic",
-    };
     json_open(t, NULL, '{');
     json_true_false(t, "shared", s->shared);
     json_text(t, "file", s->file);
     json_number(t, "line", s->line);
-    json_text(t, "access", access[s->access]);
+    json_text(t, "access", smk_access_name(s->access));
     json_number(t, "width", s->width);
     json_unsigned(t, "requests", s->requests);
     json_unsigned(t, "wavefronts", s->wavefronts);
@@ -139,21 +125,13 @@ static void words_json(json *t, const smk_hazard *h, const char *space) {
 }
 
 static void hazard_json(json *t, const smk_hazard *h) {
-    static const char *const kinds[] = {
-#define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
-        SMK_HAZARD_MAP(X)
-#undef X
-    };
-    static const char *const spaces[] = {[SMK_NO_SPACE] = NULL,
-                                         [SMK_SHARED_SPACE] = "shared",
-                                         [SMK_GLOBAL_SPACE] = "global",
-                                         [SMK_OTHER_SPACE] = "other"};
+    const char *space = smk_space_name(h->space);
     json_open(t, NULL, '{');
-    json_text(t, "kind", kinds[h->kind]);
+    json_text(t, "kind", smk_hazard_name(h->kind));
     json_true_false(t, "benign", !smk_is_hazard(h->kind));
     party_json(t, "party", &h->party);
     party_json(t, "other", &h->other);
-    json_text(t, "space", spaces[h->space]);
+    json_text(t, "space", space);
     json_number(t, "offset", h->offset);
     json_number(t, "width", h->width);
     json_number(t, "buffer", h->buffer);
@@ -161,7 +139,7 @@ static void hazard_json(json *t, const smk_hazard *h) {
     json_number(t, "variableAt", h->variable_at);
     json_unsigned(t, "count", h->count);
     json_text(t, "message", h->message);
-    words_json(t, h, spaces[h->space]);
+    words_json(t, h, space);
     json_close(t, '}');
 }
 

@@ -256,13 +256,8 @@ PyObject *model_explain_element(PyObject *Py_UNUSED(module), PyObject *args) {
 /* ---- words for hazards ---- */
 
 static int read_kind(const char *name, smk_hazard_kind *out) {
-    static const char *const names[] = {
-#define X(name, spelling, benign) spelling,
-        SMK_HAZARD_MAP(X)
-#undef X
-    };
     for (int kind = 0; kind < SMK_N_HAZARDS; kind++)
-        if (strcmp(name, names[kind]) == 0) {
+        if (strcmp(name, smk_hazard_name((smk_hazard_kind)kind)) == 0) {
             *out = (smk_hazard_kind)kind;
             return 0;
         }

@@ -150,34 +150,25 @@ static PyObject *party_of(const smk_party *p) {
                          as_tuple(callers));
 }
 
-static const char *const hazard_kinds[] = {
-#define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
-    SMK_HAZARD_MAP(X)
-#undef X
-};
-
 PyObject *table_benign_kinds(void) {
     PyObject *list = PyList_New(0);
     for (int kind = 0; list && kind < SMK_N_HAZARDS; kind++)
         if (!smk_is_hazard((smk_hazard_kind)kind) &&
-            append(list, PyUnicode_FromString(hazard_kinds[kind])))
+            append(list, PyUnicode_FromString(smk_hazard_name((smk_hazard_kind)kind))))
             Py_CLEAR(list);
     return as_tuple(list);
 }
 
 static PyObject *hazards_of(const smk_trace *trace) {
-    static const char *const spaces[] = {[SMK_NO_SPACE] = NULL,
-                                         [SMK_SHARED_SPACE] = "shared",
-                                         [SMK_GLOBAL_SPACE] = "global",
-                                         [SMK_OTHER_SPACE] = "other"};
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < trace->n_hazards; i++) {
         const smk_hazard *h = &trace->hazards[i];
-        if (append(list, Py_BuildValue("(sNNzLiiLzLKz)", hazard_kinds[h->kind], party_of(&h->party),
-                                       party_of(&h->other), spaces[h->space], (long long)h->offset,
-                                       h->width, h->argument, (long long)h->argument_at,
-                                       h->variable, (long long)h->variable_at,
-                                       (unsigned long long)h->count, h->message))) {
+        if (append(list,
+                   Py_BuildValue("(sNNzLiiLzLKz)", smk_hazard_name(h->kind), party_of(&h->party),
+                                 party_of(&h->other), smk_space_name(h->space),
+                                 (long long)h->offset, h->width, h->argument,
+                                 (long long)h->argument_at, h->variable, (long long)h->variable_at,
+                                 (unsigned long long)h->count, h->message))) {
             Py_CLEAR(list);
         }
     }
@@ -207,33 +198,20 @@ static PyObject *instructions_of(const smk_trace *trace) {
 }
 
 PyObject *table_trace(const smk_trace *trace) {
-    static const char *const access[] = {
-        [SMK_LOAD] = "load",
-        [SMK_STORE] = "store",
-        [SMK_ATOMIC] = "atomic",
-        [SMK_COPY_ASYNC] = "copy_async",
-        [SMK_LDMATRIX] = "ldmatrix",
-        [SMK_STMATRIX] = "stmatrix",
-        [SMK_BULK] = "bulk",
-        [SMK_MATRIX] = "matrix",
-        [SMK_TEXTURE] = "texture",
-        [SMK_REMOTE_LOAD] = "remote_load",
-        [SMK_REMOTE_STORE] = "remote_store",
-        [SMK_REMOTE_ATOMIC] = "remote_atomic",
-    };
     PyObject *sites = PyList_New(0);
     for (size_t i = 0; sites && i < trace->n_sites; i++) {
         const smk_site *site = &trace->sites[i];
         if (append(sites,
-                   Py_BuildValue(
-                       "(NzisiKKKKKiNNKKK)", PyBool_FromLong(site->shared), site->file, site->line,
-                       access[site->access], site->width, (unsigned long long)site->requests,
-                       (unsigned long long)site->wavefronts, (unsigned long long)site->ideal,
-                       (unsigned long long)site->worst, (unsigned long long)site->bytes,
-                       site->direction, table_callers(site), table_request(&site->worst_request),
-                       (unsigned long long)site->machine_requests,
-                       (unsigned long long)site->machine_wavefronts,
-                       (unsigned long long)site->machine_ideal))) {
+                   Py_BuildValue("(NzisiKKKKKiNNKKK)", PyBool_FromLong(site->shared), site->file,
+                                 site->line, smk_access_name(site->access), site->width,
+                                 (unsigned long long)site->requests,
+                                 (unsigned long long)site->wavefronts,
+                                 (unsigned long long)site->ideal, (unsigned long long)site->worst,
+                                 (unsigned long long)site->bytes, site->direction,
+                                 table_callers(site), table_request(&site->worst_request),
+                                 (unsigned long long)site->machine_requests,
+                                 (unsigned long long)site->machine_wavefronts,
+                                 (unsigned long long)site->machine_ideal))) {
             Py_CLEAR(sites);
         }
     }

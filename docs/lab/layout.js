@@ -99,7 +99,7 @@ export function requestOf(layout, points, width, op) {
   return { address, active: points.map(Boolean), width, op };
 }
 
-export const maskOf = (active) => active.reduce((mask, on, lane) => mask + (on ? 2 ** lane : 0), 0);
+const maskOf = (active) => active.reduce((mask, on, lane) => mask + (on ? 2 ** lane : 0), 0);
 
 /** A request as the emulator takes it. */
 export const asked = ({ address, active, width, op }) => ({

@@ -20,7 +20,7 @@ export function runs(numbers, most = 6) {
  * @param {object} request {addresses, active, width}
  * @param {object} served the emulator's answer, with wavefrontOf
  */
-export function cellsOf(request, served) {
+function cellsOf(request, served) {
   const bytes = Math.max(request.width, 4);
   const span = bytes / 4;
   return range(LANES)

@@ -35,7 +35,7 @@ export const itemBytes = (type) => TYPES[type][0].BYTES_PER_ELEMENT;
 export const lengthOf = (argument) => argument.shape.reduce((a, b) => a * b, 1);
 
 /** The bits of a float16, rounded to nearest even. */
-export function halfBits(value) {
+function halfBits(value) {
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
   const size = Math.abs(value);
   if (Number.isNaN(size)) return 0x7e00;
@@ -49,7 +49,7 @@ export function halfBits(value) {
 }
 
 /** The value of a float16's bits. */
-export function halfValue(bits) {
+function halfValue(bits) {
   const exponent = (bits >> 10) & 31;
   const fraction = bits & 1023;
   const sign = bits & 0x8000 ? -1 : 1;

@@ -13,7 +13,7 @@ import { whyConflict } from "./why.js";
 export const SOURCE_FILE = "kernel.cu";
 
 /** The line that an error names: "kernel.cu:7:12: ..." or "PTX line 5: ...". */
-export function errorPlace(message) {
+function errorPlace(message) {
   const source = /(?:^|\s)(?:kernel\.cu|[\w.-]+\.cu):(\d+)(?::\d+)?:/.exec(message);
   if (source) return { what: "source", line: Number(source[1]) };
   const ptx = /PTX line (\d+)/.exec(message);

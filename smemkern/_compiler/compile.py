@@ -249,11 +249,6 @@ class _Unit:
         self.roots = nvrtc.include_options() if "include" in text else ()
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the source may be one that NVRTC takes as it is."""
-        return re.search(r"<<<|^\s*int\s+main\b", self.text, re.MULTILINE) is None
-
-    @property
     def _lacks_torch(self) -> bool:
         """Whether it is of an extension of PyTorch, whose headers nvcc would not find."""
         return shims.torch([file.text for file in self.includes.files.values()]) != ""

@@ -445,22 +445,6 @@ def demangled(name: str) -> Name:
         return Name(name, None)
 
 
-def shortened(name: str, characters: int = 60) -> str:
-    """A written name whose template arguments are cut, "tile<float, ...>", if it is long."""
-    if len(name) <= characters:
-        return name
-    begin = name.find("<")
-    if begin < 0:
-        return f"...{name[-characters + 3 :]}"
-    outer = re.sub(r"<[^<>]*>", "<...>", name)
-    while (
-        len(outer) > characters
-        and (again := re.sub(r"<[^<>]*<\.\.\.>[^<>]*>", "<...>", outer)) != outer
-    ):
-        outer = again
-    return outer
-
-
 def normal(written: str) -> str:
     """A name without what does not matter: blanks, suffixes of numbers, casts of them."""
     text = re.sub(r"\(\s*(?:unsigned\s+|signed\s+)?\w+\s*\)\s*(?=-?\d)", "", written)

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._replay.recording import LANES, NONE, Recording, Writer
+from .._replay import accesses
+from .._replay.accesses import Access
+from .._replay.recording import LANES, Recording, Writer
 
 READS = frozenset("load ldmatrix copy_async_read bulk_read matrix_read texture atomic".split())
 WRITES = frozenset("store stmatrix copy_async_write bulk_write store_async atomic".split())
@@ -34,25 +36,6 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"{basename(self.file)}:{self.line}" if self.file else f"PTX line {self.line}"
-
-
-class Access(NamedTuple):
-    """One access of a step. Addresses are byte offsets in the memory, or of global memory."""
-
-    op: str
-    space: str
-    memory: int | None
-    width: int
-    active: int
-    addresses: NDArray[np.uint64]
-    cost: int
-    ideal: int
-    waves: NDArray[np.uint8]  # wavefront by lane; 255: not active
-    words: int | None  # index of its explanation
-
-    @property
-    def lanes(self) -> list[int]:
-        return lanes_of(self.active)
 
 
 def lanes_of(mask: int) -> list[int]:
@@ -188,46 +171,7 @@ class Machine:
     # ---- accesses ----
 
     def accesses(self, step: int) -> list[Access]:
-        first = self.columns["first_access"]
-        at = step - self.first
-        return [self._access(row) for row in range(int(first[at]), int(first[at + 1]))]
-
-    def _access(self, row: int) -> Access:
-        c, header = self.columns, self.header
-        space = header["spaces"][int(c["access_space"][row])]
-        memory, active = int(c["access_memory"][row]), int(c["access_active"][row])
-        at, words = int(c["access_waves"][row]), int(c["access_words"][row])
-        if at == NONE:
-            waves = np.where([active >> lane & 1 for lane in range(LANES)], 0, 255).astype(np.uint8)
-        else:
-            waves = c["waves"][at : at + LANES]
-        return Access(
-            header["operations"][int(c["access_operation"][row])],
-            space,
-            None if memory == NONE else memory,
-            int(c["access_width"][row]),
-            active,
-            self._addresses(np.array([row]), space == "global")[0],
-            int(c["access_cost"][row]),
-            int(c["access_ideal"][row]),
-            waves,
-            None if words == NONE else words,
-        )
-
-    def _addresses(self, rows: NDArray[Any], is_wide: bool) -> NDArray[np.uint64]:
-        """(rows, 32): the addresses of lanes; of inactive ones anything."""
-        c = self.columns
-        words, kind = c["words"], c["access_kind"][rows]
-        at = c["access_at"][rows].astype(np.int64)
-        size = 2 if is_wide else 1
-        result = np.zeros((len(rows), LANES), np.uint64)
-        lane = np.arange(LANES, dtype=np.uint64)
-        affine, raw = np.flatnonzero(kind == 0), np.flatnonzero(kind == 1)
-        base, stride = (_numbers(words, at[affine] + size * k, size) for k in (0, 1))
-        result[affine] = base[:, None] + lane * stride[:, None]
-        each = at[raw][:, None] + size * np.arange(LANES)
-        result[raw] = _numbers(words, each, size)
-        return result if is_wide else result & np.uint64(NONE)
+        return accesses.accesses_of(self.recording, step)
 
     def memory_of(self, address: int) -> tuple[int, int] | None:
         """(memory, byte offset) of an address of global memory; None: no array of the call."""
@@ -247,8 +191,8 @@ class Machine:
             rows = np.flatnonzero(c["access_space"] == space)
         else:
             rows = np.flatnonzero(c["access_memory"] == memory)
-        addresses = self._addresses(rows, is_array)
-        active = c["access_active"][rows].astype(np.int64)[:, None] >> np.arange(LANES) & 1 == 1
+        addresses = accesses.addresses(self.recording, rows, is_array)
+        active = accesses.bools(c["access_active"][rows])
         if is_array:
             region = np.uint64(m["array"] + self.header["first_array"])
             active &= addresses >> np.uint64(40) == region
@@ -260,7 +204,7 @@ class Machine:
         rows, _, active = self._rows_of(memory)
         if not active.any():
             return None
-        step = int(self._steps_of_rows("first_access", rows[active.any(-1)][:1])[0])
+        [step] = self._steps_of_accesses(rows[active.any(-1)][:1]).tolist()
         found = re.search(r"\.([fusb](?:8|16|32|64))\b", self.instruction(step)["text"])
         return found[1] if found else None
 
@@ -278,7 +222,7 @@ class Machine:
             by_chunk = np.array(is_chunk)[self.columns["access_operation"][rows]]
             hit &= by_chunk[:, None] | (np.arange(LANES) == lane)
         touching = hit.any(-1)
-        return self._steps_of_rows("first_access", rows[touching & is_op])
+        return self._steps_of_accesses(rows[touching & is_op])
 
     def arrivals(self, memory: int, low: int, high: int) -> NDArray[np.int64]:
         """The steps at which asynchronous copies write these bytes."""
@@ -287,39 +231,33 @@ class Machine:
         rows = np.flatnonzero(
             (c["write_memory"] == memory) & (word >= low // 4) & (word <= (high - 1) // 4)
         )
-        steps = self._steps_of_rows("first_write", rows, unique=False)
+        steps = accesses.steps_of(self.recording, "first_write", rows)
         issued = c["write_step"][rows]
         return np.unique(steps[issued != steps - self.first])
 
-    def _steps_of_rows(
-        self, column: str, rows: NDArray[Any], unique: bool = True
-    ) -> NDArray[np.int64]:
-        at = np.searchsorted(self.columns[column], rows, side="right") - 1 + self.first
-        return np.unique(at) if unique else at
+    def _steps_of_accesses(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.unique(accesses.steps_of(self.recording, "first_access", rows))
 
     def conflicts(self, ways: int) -> NDArray[np.int64]:
         """The steps with an access to shared memory that costs over `ways` times its ideal."""
-        c = self.columns
-        shared = self.header["spaces"].index("shared")
-        over = (c["access_cost"] > ways * c["access_ideal"].astype(np.int64)) & (
-            c["access_space"] == shared
-        )
-        return self._steps_of_rows("first_access", np.flatnonzero(over))
+        rows = accesses.conflicting_rows(self.recording)
+        cost, ideal = self.columns["access_cost"][rows], self.columns["access_ideal"][rows]
+        return self._steps_of_accesses(rows[cost > ways * ideal.astype(np.int64)])
 
     def shared_requests(self, low: int, high: int, limit: int) -> list[Access]:
         """The distinct requests to these bytes of shared memory, up to a number."""
         c = self.columns
-        shared = self.header["spaces"].index("shared")
-        rows = np.flatnonzero((c["access_space"] == shared) & (c["access_cost"] > 0))
+        rows = accesses.shared_rows(self.recording)
+        rows = rows[c["access_cost"][rows] > 0]
         found: dict[tuple[Any, ...], int] = {}
-        addresses = self._addresses(rows, False)
+        addresses = accesses.addresses(self.recording, rows, False)
         for row, at in zip(rows.tolist(), addresses, strict=True):
             if low <= int(at[int(c["access_active"][row]).bit_length() - 1]) < high:
                 what = c["access_operation"][row], c["access_active"][row], c["access_width"][row]
                 found.setdefault((*map(int, what), at.tobytes()), row)
                 if len(found) == limit:
                     break
-        return [self._access(row) for row in found.values()]
+        return [accesses.access(self.recording, row) for row in found.values()]
 
     # ---- events ----
 
@@ -327,23 +265,12 @@ class Machine:
         """The steps with an event of that kind."""
         kinds = [name.startswith(kind) for name in self.header["event_kinds"]]
         rows = np.flatnonzero(np.array(kinds, bool)[self.columns["event_kind"]])
-        return self._steps_of_rows("first_event", rows)
+        return np.unique(accesses.steps_of(self.recording, "first_event", rows))
 
     # ---- values ----
 
     def words(self, memory: int, step: int) -> NDArray[np.uint32]:
         return self.recording.memory(memory, step)
 
-    def bytes_at(self, memory: int, offset: int, size: int, step: int) -> bytes | None:
-        """None: outside, or the recording does not have these contents."""
-        words = self.words(memory, step)
-        data = words.view(np.uint8)
-        return data[offset : offset + size].tobytes() if offset + size <= len(data) else None
-
     def writer(self, memory: int, offset: int, step: int) -> Writer | None:
         return self.recording.writer(memory, offset // 4, step)
-
-
-def _numbers(words: NDArray[Any], at: NDArray[Any], size: int) -> NDArray[np.uint64]:
-    low = words[at].astype(np.uint64)
-    return low if size == 1 else low | words[at + 1].astype(np.uint64) << np.uint64(32)

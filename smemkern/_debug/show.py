@@ -47,8 +47,7 @@ def runs(numbers: Sequence[int]) -> str:
     return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in found) or "none"
 
 
-def lanes_named(mask: int) -> str:
-    lanes = lanes_of(mask)
+def lanes_named(lanes: list[int]) -> str:
     return f"{'lane' if len(lanes) == 1 else 'lanes'} {runs(lanes)}"
 
 
@@ -73,7 +72,7 @@ def where(session: Session, with_instruction: bool) -> list[str]:
         return [f"{warp_named(machine, session.warp)} has ended (step {session.step})"]
     place = machine.place(at)
     function = frames(machine, at)[0].function
-    lanes = lanes_named(machine.active(at))
+    lanes = lanes_named(lanes_of(machine.active(at)))
     step = f"step {at} of {machine.header['total']}"
     lines = wrapped(
         f"{function} () at {place}, {warp_named(machine, session.warp)}, {lanes}, {step}"
@@ -235,22 +234,22 @@ def is_written(scope: Scope, array: Array, offsets: NDArray[np.int64]) -> list[b
 
 def access_head(machine: Machine, access: Access) -> str:
     what = f"{access.op} of {access.width} byte{'s' * (access.width != 1)}"
-    text = f"{what} by {lanes_named(access.active)} in {access.space} memory"
+    text = f"{what} by {lanes_named(access.lanes)} in {access.space} memory"
     unit = {"shared": "wavefront", "global": "sector"}.get(access.space)
-    if unit and access.cost:
-        text += f": {access.cost} {unit}{'s' * (access.cost != 1)}, ideal {access.ideal}"
+    if unit and (cost := access.wavefronts):
+        text += f": {cost} {unit}{'s' * (cost != 1)}, ideal {access.ideal}"
     return text
 
 
 def banks(machine: Machine, access: Access) -> list[str]:
     """Wavefront by wavefront, which lane each bank serves; "+": more lanes of the same word."""
     lines: list[str] = []
-    last = int(access.waves[access.waves != 255].max(initial=0))
+    last = int(access.wavefront_index.max(initial=0))
     is_shared, wave = False, 0
     while wave <= last and len(lines) < _BANK_LINES:
         served: dict[int, list[int]] = {}
         for lane in access.lanes:
-            if access.waves[lane] == wave:
+            if access.wavefront_index[lane] == wave:
                 for bank in lane_banks(access, lane):
                     served.setdefault(bank, []).append(lane)
         lines += _wave_lines(wave, served)
@@ -295,7 +294,8 @@ def access_table(machine: Machine, access: Access) -> list[str]:
         if access.space == "shared":
             of = lane_banks(access, lane)
             bank = f"{of[0]}" if len(of) == 1 else f"{of[0]}-{of[-1]}"
-            cell = f"{lane:>4} {address:#8x} {address // 4:>6} {bank:>6} {access.waves[lane]:>5}"
+            wave = access.wavefront_index[lane]
+            cell = f"{lane:>4} {address:#8x} {address // 4:>6} {bank:>6} {wave:>5}"
         cells.append(cell)
     shared = f"{'lane':>4} {'byte':>8} {'word':>6} {'bank':>6} {'wave':>5}"
     head = shared if access.space == "shared" else "lane address"

@@ -190,12 +190,9 @@ def explanation(session: Session) -> Lines:
 def _access_words(machine: Machine, access: Access) -> Lines:
     """The words of the recording, or the same ones made here."""
     array = _array_of(machine, access)
-    if access.words is not None:
-        text = machine.header["explanations"][access.words]["text"]
-    else:
-        text = _core.explain_request(_request(access), _declared(array))
+    text = access.explanation or _core.explain_request(_request(access), _declared(array))
     lines = show.wrapped(text)
-    if array is not None and access.cost > access.ideal:
+    if array is not None and access.wavefronts > access.ideal:
         layout = array.get("layout") or _layout(machine, array)
         lines += show.wrapped(f"{array['label']}: {layout}") if layout else []
     return lines
@@ -203,7 +200,8 @@ def _access_words(machine: Machine, access: Access) -> Lines:
 
 def _request(access: Access) -> tuple[Any, ...]:
     addresses = tuple(int(at) for at in access.addresses)
-    return access.op, addresses, access.active, access.width, access.cost, access.ideal
+    mask = sum(1 << lane for lane in access.lanes)
+    return access.op, addresses, mask, access.width, access.wavefronts, access.ideal
 
 
 def _array_of(machine: Machine, access: Access) -> dict[str, Any] | None:

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._adapters import calls
 from .._compiler.debug_info import variables
 from .._compiler.demangle import demangled, variable_name
 from .._compiler.shared_arrays import known_arrays
 from .._trace import hazards
-from .._trace.again import Again, again
-from .._trace.launch import Blocks, Launch, block_numbers, launch_of
+from .._trace.again import Again, adapted, again
+from .._trace.launch import Blocks, Launch, block_numbers
 from .._trace.rows import base_name
 from .._variants.registry import kernel_file
 from .recording import joined, split
@@ -64,14 +63,7 @@ def call_of(
 ) -> Again:
     """The call, with copies of its arrays. Raises what the call itself would raise."""
     __tracebackhide__ = True
-    call = None
-    if not isinstance(what, str) or calls.is_source(what):
-        call = calls.adapt(what, args, options)
-        what, args, options = call.kernel, call.args, call.options
-    launch = launch_of(what, args, options)
-    if call is not None and call.sources is not None:
-        launch = launch._replace(sources=call.sources)
-    return again(what, args, options, launch, call, equal_writes)
+    return again(*adapted(what, args, options), equal_writes)
 
 
 def job_of(

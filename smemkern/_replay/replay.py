@@ -183,7 +183,7 @@ class Replay(View):
         if barrier:
             return self._find_step(lambda: self._barrier_steps(), back)
         assert address is not None
-        return self._find(lambda _, step: self._touches(step, address), back)
+        return self._find_step(lambda: self._touching(address), back)
 
     def _run_to_hazard(self, hazard: int, back: bool) -> bool:
         known = self.hazards

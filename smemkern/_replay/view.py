@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import accesses
+from .accesses import Access, bools
 from .recording import LANES, NONE, Recording, Writer
 
 _WAITS_AT_BARRIER = "barrier"
@@ -21,26 +23,6 @@ _LANE = np.dtype(
         ("instruction", np.int64),
     ]
 )
-
-
-class Access(NamedTuple):
-    """One request of a step to one memory."""
-
-    op: str  # "load", "store", "atomic", "bulk_write", ...
-    space: str  # "shared", "global", "local", "const", "param"
-    memory: int | None  # index in header["memories"]; None: global memory
-    width: int  # bytes per lane
-    active: NDArray[np.bool_]  # (32,)
-    addresses: NDArray[np.uint64]  # (32,): offsets; in global memory the emulator's addresses
-    wavefronts: int  # in global memory: 32-byte sectors
-    ideal: int
-    wavefront_index: NDArray[np.int64]  # (32,): in which wavefront a lane is served; -1: none
-    explanation: str | None  # of a conflict
-
-    @property
-    def banks(self) -> NDArray[np.int64]:
-        """The bank of each lane's first word, shape (32,); -1 for inactive lanes."""
-        return np.where(self.active, self.addresses // 4 % 32, -1).astype(np.int64)
 
 
 class Event(NamedTuple):
@@ -117,31 +99,26 @@ class View:
 
     def conflicts(self, ways: float = 2) -> list[int]:
         """The steps of the window with an access of at least `ways` times its ideal wavefronts."""
-        shared = self.columns["access_space"] == self.header["spaces"].index("shared")
-        cost, ideal = self.columns["access_cost"], self.columns["access_ideal"]
-        fits = shared & (cost > ideal) & (cost >= ways * ideal.astype(float))
-        return self._steps_of("first_access", fits)
+        rows = accesses.conflicting_rows(self._recording)
+        cost, ideal = self.columns["access_cost"][rows], self.columns["access_ideal"][rows]
+        return self._steps_of("first_access", rows[cost >= ways * ideal.astype(float)])
 
     def _barrier_steps(self) -> list[int]:
         kind = self.header["event_kinds"].index("barrier_complete")
-        return self._steps_of("first_event", self.columns["event_kind"] == kind)
+        return self._steps_of("first_event", np.flatnonzero(self.columns["event_kind"] == kind))
 
-    def _steps_of(self, first: str, entries: NDArray[np.bool_]) -> list[int]:
-        """The steps that have one of the entries."""
-        at = np.flatnonzero(entries)
-        index = np.searchsorted(self.columns[first], at, side="right") - 1
-        return [self.first + int(step) for step in np.unique(index)]
+    def _steps_of(self, first: str, rows: NDArray[np.int64]) -> list[int]:
+        found: list[int] = np.unique(accesses.steps_of(self._recording, first, rows)).tolist()
+        return found
 
-    def _touches(self, step: int, address: int) -> bool:
-        return any(
-            access.space == "shared"
-            and np.any(
-                access.active
-                & (access.addresses <= address)
-                & (address < access.addresses + access.width)
-            )
-            for access in self.accesses_of(step)
-        )
+    def _touching(self, address: int) -> list[int]:
+        """The steps with an access to a byte of shared memory."""
+        rows = accesses.shared_rows(self._recording)
+        first = accesses.addresses(self._recording, rows, False).astype(np.int64)
+        width = self.columns["access_width"][rows].astype(np.int64)[:, None]
+        active = accesses.bools(self.columns["access_active"][rows])
+        hit = active & (first <= address) & (address < first + width)
+        return self._steps_of("first_access", rows[hit.any(-1)])
 
     def _line(self, instruction: int) -> tuple[str, int] | None:
         """(file, line): of the user's code that the instruction is of, or was inlined in."""
@@ -219,15 +196,15 @@ class View:
         mine = begin + np.flatnonzero(self.columns["step_warp"][begin:] == self.warp)
         missing = np.ones(LANES, bool)
         for at in mine:
-            here = _bools(self.columns["step_active"][at]) & missing
+            here = bools(self.columns["step_active"][at]) & missing
             found["instruction"][here] = self.columns["step_instruction"][at]
             missing &= ~here
             if not missing.any():
                 break
         if mine.size:
-            found["active"] = _bools(self.columns["step_active"][mine[0]])
-            found["executes"] = _bools(self.columns["step_executed"][mine[0]])
-        threads = _bools(self.header["warps"][self.warp]["lanes"])
+            found["active"] = bools(self.columns["step_active"][mine[0]])
+            found["executes"] = bools(self.columns["step_executed"][mine[0]])
+        threads = bools(self.header["warps"][self.warp]["lanes"])
         found["exited"] = ~threads | self._exited()
         barrier = self._at_barrier()
         waits = ~found["active"] & ~found["exited"]
@@ -245,7 +222,7 @@ class View:
         gone = np.zeros(LANES, bool)
         for at in self._events_before(["exit"]):
             if self.columns["event_warp"][at] == self.warp:
-                gone |= _bools(self.columns["event_lanes"][at])
+                gone |= bools(self.columns["event_lanes"][at])
         return gone
 
     def _at_barrier(self) -> dict[int, int]:
@@ -261,7 +238,7 @@ class View:
             if self.columns["event_kind"][at] == complete:
                 waits = {lane: other for lane, other in waits.items() if other != number}
             elif warp == self.warp and not self.columns["event_flags"][at] & 1:
-                lanes = np.flatnonzero(_bools(self.columns["event_lanes"][at]))
+                lanes = np.flatnonzero(bools(self.columns["event_lanes"][at]))
                 waits |= dict.fromkeys(map(int, lanes), number)
         return waits
 
@@ -450,36 +427,7 @@ class View:
 
     def accesses_of(self, step: int) -> list[Access]:
         """The requests that a step of the window makes."""
-        index = step - self.first
-        if not 0 <= index < self.count:
-            return []
-        first = self.columns["first_access"]
-        return [self._access(at) for at in range(int(first[index]), int(first[index + 1]))]
-
-    def _access(self, at: int) -> Access:
-        columns, header = self.columns, self.header
-        space = header["spaces"][columns["access_space"][at]]
-        active = _bools(columns["access_active"][at])
-        kind, place = int(columns["access_kind"][at]), int(columns["access_at"][at])
-        addresses = self.vector(kind, place, 8 if space == "global" else 4).astype(np.uint64)
-        waves = int(columns["access_waves"][at])
-        served = np.where(active, 0, -1)
-        if waves != NONE:
-            own = columns["waves"][waves : waves + LANES].astype(np.int64)
-            served = np.where(active, own, -1)
-        words, memory = int(columns["access_words"][at]), int(columns["access_memory"][at])
-        return Access(
-            header["operations"][columns["access_operation"][at]],
-            space,
-            None if memory == NONE else memory,
-            int(columns["access_width"][at]),
-            active,
-            np.where(active, addresses, np.uint64(0)),
-            int(columns["access_cost"][at]),
-            int(columns["access_ideal"][at]),
-            served,
-            None if words == NONE else header["explanations"][words]["text"],
-        )
+        return accesses.accesses_of(self._recording, step)
 
     @property
     def events(self) -> list[Event]:
@@ -513,11 +461,6 @@ class View:
             )
             for one in self.header["hazards"]
         ]
-
-
-def _bools(mask: Any) -> NDArray[np.bool_]:
-    bits: NDArray[np.bool_] = (int(mask) >> np.arange(LANES) & 1).astype(bool)
-    return bits
 
 
 def _element_type(of: dict[str, Any]) -> Any:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._adapters import calls
 from .._adapters.calls import Call
-from .launch import Launch
+from .launch import Launch, launch_of
 
 OPERANDS = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}
 
@@ -25,6 +26,21 @@ class Again(NamedTuple):
     numbers: tuple[int, ...] | None  # per parameter the caller's argument; None: an operation
     values: tuple[object, ...]  # the caller's arguments, for messages
     equal_writes: bool = False
+
+
+def adapted(
+    what: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any], Launch, Call | None]:
+    """A call as one of a Kernel or an operation. Raises what the call itself would raise."""
+    __tracebackhide__ = True
+    call = None
+    if not isinstance(what, str) or calls.is_source(what):
+        call = calls.adapt(what, args, options)
+        what, args, options = call.kernel, call.args, call.options
+    launch = launch_of(what, args, options)
+    if call is not None and call.sources is not None:
+        launch = launch._replace(sources=call.sources)
+    return what, args, options, launch, call
 
 
 def _root(array: NDArray[Any]) -> NDArray[Any]:

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._adapters import calls
 from .._compiler.shared_arrays import Known, known_arrays
 from .._device.architectures import architecture
 from .._render.document import Node, Paragraph, Table, as_text, text
 from .._render.progress import Meter, Progress
 from . import hazards as found_hazards
 from . import watch
-from .again import Again, again, bytes_of
+from .again import OPERANDS, Again, adapted, again, bytes_of
 from .hazards import Hazards
-from .launch import Blocks, Launch, block_numbers, launch_of
+from .launch import Blocks, Launch, block_numbers
 from .rows import GlobalRow, SharedRow, rows
 
 if TYPE_CHECKING:
@@ -317,13 +316,7 @@ def _traced(
 ) -> Trace:
     __tracebackhide__ = True
     arch = None if isinstance(machine_code, bool) else architecture(machine_code).sm
-    call = None
-    if not isinstance(what, str) or calls.is_source(what):
-        call = calls.adapt(what, args, kw)
-        what, args, kw = call.kernel, call.args, call.options
-    launch = launch_of(what, args, kw)
-    if call is not None and call.sources is not None:
-        launch = launch._replace(sources=call.sources)
+    what, args, kw, launch, call = adapted(what, args, kw)
     kept = None
     if bytes_of(args, kw) <= _MAX_KEPT:
         kept = again(what, args, kw, launch, call, equal_writes)
@@ -351,9 +344,9 @@ def _traced(
         return known_arrays(_ptx_of(what, launch), launch.sources)
 
     if call is None:
-        named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
-        names = [*named, "the result", "the workspace"]
-        arrays: tuple[object, ...] = (*(None for _ in named), result, None)
+        operands = OPERANDS[what]
+        names = [*operands, "the result", "the workspace"]
+        arrays: tuple[object, ...] = (*(None for _ in operands), result, None)
         found = found_hazards.rows(raw[3], names, arrays, known)
     else:
         renumbered = found_hazards.renumbered(raw[3], call.numbers)

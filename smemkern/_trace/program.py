@@ -104,7 +104,7 @@ def read(file: Path, is_suppressed: Callable[[Known], bool] = lambda _: False) -
     A last line that is cut off is left out.
     """
     records = []
-    for line in file.read_text(encoding="ascii", errors="replace").splitlines():
+    for line in file.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             records.append(json.loads(line))
         except ValueError:
@@ -142,22 +142,19 @@ def _load_address(path: str) -> int | None:
             head = file.read(64)
             if head[:5] != b"\x7fELF\x02":
                 return None
-            kind, *_ = struct.unpack_from("<H", head, 16)
-            at, size, n = (
-                struct.unpack_from("<Q", head, 32)[0],
-                *struct.unpack_from("<HH", head, 54),
-            )
+            [kind], [at] = struct.unpack_from("<H", head, 16), struct.unpack_from("<Q", head, 32)
+            size, n = struct.unpack_from("<HH", head, 54)
             file.seek(at)
-            segments = file.read(size * n)
-    except (OSError, struct.error):
+            segments = file.read(min(size * n, 1 << 22))
+        if kind != 2:  # ET_EXEC
+            return 0
+        loads = [
+            struct.unpack_from("<Q", segments, k * size + 16)[0]
+            for k in range(n)
+            if struct.unpack_from("<I", segments, k * size)[0] == 1
+        ]
+    except (OSError, ValueError, struct.error):
         return None
-    if kind != 2:  # ET_EXEC
-        return 0
-    loads = [
-        struct.unpack_from("<Q", segments, k * size + 16)[0]
-        for k in range(n)
-        if struct.unpack_from("<I", segments, k * size)[0] == 1
-    ]
     return min(loads, default=0)
 
 
@@ -196,6 +193,7 @@ class _Lines:
                 input=asked,
                 capture_output=True,
                 text=True,
+                errors="replace",
                 timeout=120,
                 check=True,
             ).stdout.splitlines()

@@ -15,7 +15,15 @@ from importlib.resources import files
 # In the order of their imports: a module comes behind those that it uses.
 SCRIPTS = (
     *("recording.js", "values.js", "dom.js", "steps.js", "access.js", "lanes.js", "locals.js"),
-    *("source.js", "registers.js", "shared.js", "timeline.js", "replay.js"),
+    *(
+        "source.js",
+        "registers.js",
+        "shared.js",
+        "timeline.js",
+        "findings.js",
+        "now.js",
+        "replay.js",
+    ),
 )
 STYLES = ("theme.css", "replay.css")
 HEIGHT = 1100  # of the frame in a notebook, in pixels

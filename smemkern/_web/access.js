@@ -11,14 +11,14 @@ const TOP = 34;
 const LABEL = 12.5;  // pixels that a lane's number in a cell needs
 
 /** The banks that a lane of this width uses at a byte address. */
-export function banksOf(address, width) {
+function banksOf(address, width) {
   const first = Math.floor(address / WORD);
   const last = Math.floor((address + width - 1) / WORD);
   return Array.from({length: last - first + 1}, (_, i) => (first + i) % BANKS);
 }
 
 /** The lanes that each bank serves in each wavefront: table[bank][wave] = [lanes]. */
-export function schedule(request) {
+function schedule(request) {
   const table = Array.from({length: BANKS}, () => []);
   for (const lane of lanesOf(request.active)) {
     const wave = request.waves ? request.waves[lane] : 0;
@@ -33,7 +33,7 @@ export function schedule(request) {
  * Whether the wavefronts of the lanes are known: then no bank serves two words in one of them. Of
  * copies by cp.async only the number of wavefronts is.
  */
-export function isScheduled(request) {
+function isScheduled(request) {
   const words = new Map();
   for (const lane of lanesOf(request.active)) {
     const first = Math.floor(request.addresses[lane] / WORD);

@@ -77,7 +77,7 @@ export class LanesView {
 }
 
 /** A block's index as a text: "(3, 0)" */
-export function blockText(index) {
+function blockText(index) {
   const last = index[2] ? 3 : index[1] ? 2 : 1;
   return last === 1 ? `${index[0]}` : `(${index.slice(0, last).join(", ")})`;
 }

@@ -8,7 +8,7 @@
 export const NONE = 0xffffffff;
 const MOST_WRITES = 256;  // of one register that writtenLanes looks through
 export const LANES = 32;
-export const UNINITIALIZED = 0x7ff77ff7;  // what reads where nobody has written
+const UNINITIALIZED = 0x7ff77ff7;  // what reads where nobody has written
 const MAGIC = "SMKREC1\n";
 const FORMAT = 1;
 const ELEMENT = {
@@ -223,10 +223,6 @@ export class Recording {
   /** The warp of step k; at the end, that of the last step. */
   warpAt(k) {
     return this.count ? this.columns.step_warp[Math.min(k, this.count - 1)] : 0;
-  }
-
-  instructionIndex(k) {
-    return k < this.count ? this.columns.step_instruction[k] : null;
   }
 
   instruction(k) {

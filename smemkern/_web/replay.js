@@ -1,16 +1,17 @@
 // The page of a recording: puts the views together, and steps.
 
 import {AccessPicture, SectorPicture} from "./access.js";
-import {el, lanesText, many} from "./dom.js";
+import {el} from "./dom.js";
+import {findings} from "./findings.js";
 import {LanesView, warpText} from "./lanes.js";
 import {LocalsView} from "./locals.js";
-import {lanesOf} from "./recording.js";
+import {NowView} from "./now.js";
 import {RegistersView} from "./registers.js";
 import {elementName, sharedArrays, SharedView} from "./shared.js";
 import {SourceView} from "./source.js";
-import {placeText, Steps} from "./steps.js";
+import {Steps} from "./steps.js";
 import {TimeLine} from "./timeline.js";
-import {arrayOf, fullOpcode} from "./values.js";
+import {arrayOf} from "./values.js";
 
 const UNITS = [
   ["line", "n", "The next source line of this warp"],
@@ -33,11 +34,6 @@ const KEYS = [
   ["Home, End", "beginning, end"],
   ["?", "these keys"],
 ];
-const NOUNS = {
-  ...{load: "read", ldmatrix: "read", store: "write", stmatrix: "write", atomic: "update"},
-  ...{copy_async_read: "copy", copy_async_write: "copy", bulk_read: "copy", bulk_write: "copy"},
-};
-const MOST_FINDINGS = 6;
 let made = 0;
 
 export class ReplayView {
@@ -90,9 +86,9 @@ export class ReplayView {
 
   build() {
     const {recording} = this;
-    this.now = el("div", {class: "now", "aria-live": "polite"});
+    const now = el("div", {class: "now", "aria-live": "polite"});
     this.status = el("p", {class: "status", role: "status"});
-    this.root.append(this.head(), this.findings(), this.bar());
+    this.root.append(this.head(), findings(this.steps, this), this.bar());
     const panels = {};
     for (const [name, title] of [
            ["access", "This access"],
@@ -105,12 +101,13 @@ export class ReplayView {
       panels[name] =
         el("section", {class: `panel ${name}`, "aria-labelledby": heading.id}, heading);
     }
-    panels.access.querySelector("h3").replaceWith(this.now);
+    panels.access.querySelector("h3").replaceWith(now);
     this.pictures = el("div");
     this.sectors = el("div");
     panels.access.append(this.pictures, this.sectors);
-    this.why = el("div", {class: "why"});
-    panels.access.append(this.why);
+    const why = el("div", {class: "why"});
+    panels.access.append(why);
+    this.now = new NowView(now, why, this.steps, (index, party) => this.showHazard(index, party));
     const side =
       el("div", {class: "column"}, panels.source, panels.time, panels.lanes, panels.registers);
     this.root.append(el(
@@ -149,78 +146,6 @@ export class ReplayView {
       {class: "head"},
       el("h2", {}, header.title || header.name || header.kernel || "Replay"),
       el("p", {}, facts.join(" · "))
-    );
-  }
-
-  /** What there is to see: conflicts by line, and hazards, with buttons that go there. */
-  findings() {
-    const conflicts = this.steps.conflictLines();
-    const cards = [
-      ...conflicts.slice(0, MOST_FINDINGS).map((line) => this.conflictCard(line)),
-      ...this.steps.hazards.slice(0, MOST_FINDINGS).map((hazard, i) => this.hazardCard(hazard, i))
-    ];
-    const more = Math.max(0, conflicts.length - MOST_FINDINGS) +
-      Math.max(0, this.steps.hazards.length - MOST_FINDINGS);
-    if (more) cards.push(el("p", {class: "legend"}, `${more} more: step by conflict or hazard.`));
-    if (!cards.length)
-      cards.push(el("p", {class: "card good"}, "✓ No bank conflict and no hazard in these steps."));
-    return el("section", {class: "findings", "aria-label": "Findings"}, ...cards);
-  }
-
-  /** "read", "write": what step k does to memory. */
-  accessNoun(k) {
-    const accesses = k === null ? [] : this.recording.accesses(k);
-    const nouns = new Set(accesses.map(({operation}) => NOUNS[operation] ?? "access"));
-    return nouns.size === 1 ? [...nouns][0] : "access";
-  }
-
-  placeText(k) {
-    return placeText(this.recording, this.recording.instruction(k));
-  }
-
-  conflictCard({worst, count, cost, ideal}) {
-    const times = count > 1 ? `; ${count} such accesses take ${cost} in place of ${ideal}` : "";
-    return el(
-      "div",
-      {class: "card bad", "data-k": worst.k},
-      el(
-        "p",
-        {},
-        el("b", {}, `Bank conflict, ${this.placeText(worst.k)}: `),
-        `${many(worst.cost, "wavefront")} where ${worst.ideal} would do${times}.`
-      ),
-      el("button", {type: "button", click: () => this.seek(worst.k)}, "Show"),
-    );
-  }
-
-  hazardCard(hazard, index) {
-    const buttons = hazard.parties.map((party, i) => {
-      const k = this.steps.ofParty(party);
-      const name = `Show the ${this.accessNoun(k)}`;
-      const where = k === null ? "not in this window" : `${this.placeText(k)}, step ${party.step}`;
-      const go = {".disabled": k === null, click: () => this.showHazard(index, i)};
-      return el("button", {type: "button", ...go}, `${name} (${where})`);
-    });
-    const message = hazard.message ?? `${hazard.kind} hazard`;
-    const found = this.steps.ofParty({step: hazard.found_at});
-    if (found !== null && hazard.parties.every((party) => this.steps.ofParty(party) === null)) {
-      buttons.push(el(
-        "button",
-        {type: "button", click: () => this.seek(found)},
-        `Show where it was found (${this.placeText(found)})`
-      ));
-    }
-    return el(
-      "div",
-      {class: `card ${hazard.benign ? "" : "bad"}`},
-      el(
-        "p",
-        {},
-        el("b", {}, "Hazard: "),
-        message,
-        hazard.cure ? el("span", {class: "cure"}, ` Cure: ${hazard.cure}.`) : null
-      ),
-      el("div", {}, ...buttons)
     );
   }
 
@@ -417,11 +342,6 @@ export class ReplayView {
     return k === null ? this.say("That access is not in this window.") : this.seek(k);
   }
 
-  showConflict(ways = 2) {
-    const [first] = this.recording.conflicts(ways);
-    return first ? this.seek(first.k) : this.say("There is no such conflict.");
-  }
-
   say(text) {
     this.status.textContent = text;
     return false;
@@ -475,7 +395,7 @@ export class ReplayView {
     const block = recording.header.warps[warp]?.block ?? 0;
     this.arrays = sharedArrays(recording, block);
     this.request = this.requestOf(accesses);
-    this.showNow(accesses);
+    this.now.show(k, warp, this.request, this.arrays);
     this.showAccess();
     this.source.show(recording.instruction(k));
     this.lanes.show(warp, k, this.lane);
@@ -510,7 +430,7 @@ export class ReplayView {
 
   showBar() {
     const {recording, k} = this;
-    const at = k < recording.count ? this.placeText(k) : "the end";
+    const at = k < recording.count ? this.steps.place(k) : "the end";
     this.place.textContent =
       `step ${recording.first + k} of ${recording.first + recording.count} · ${at}`;
     this.warpChoice.value = this.warp;
@@ -529,152 +449,6 @@ export class ReplayView {
     return this.find(unit, by) === null;
   }
 
-  /** What happens at this step, in words. */
-  showNow(accesses) {
-    const {recording, k} = this;
-    const instruction = recording.instruction(k);
-    if (!instruction) {
-      this.now.replaceChildren(
-        el("h3", {}, "The end of the recording"), el("p", {}, "Step backwards from here.")
-      );
-      this.why.replaceChildren();
-      return;
-    }
-    const numbers = this.request ? this.numbers(this.request) : null;
-    const head = el(
-      "div",
-      {},
-      el("h3", {}, this.title(instruction)),
-      el("p", {class: "ptx"}, el("code", {}, instruction.text))
-    );
-    const texts = this.sentences().map((text) => el("p", {}, text));
-    this.now.replaceChildren(
-      el("div", {class: "now-head"}, head, ...(numbers ? [numbers] : [])),
-      ...texts,
-      ...this.hazardsHere()
-    );
-    this.showWhy(accesses);
-  }
-
-  /** The words of the recording on this access, and the layout without its conflict. */
-  showWhy(accesses) {
-    const {explanations} = this.recording.header;
-    const texts = accesses.flatMap(
-                            ({words}) => (words === null ? [] : [explanations[words]?.text])
-    ).filter(Boolean);
-    const cure = this.cure();
-    const cured = cure ? [el("p", {class: "cure"}, el("b", {}, "What would cure it: "), cure)] : [];
-    this.why.replaceChildren(...texts.map((text) => el("p", {}, text)), ...cured);
-  }
-
-  /** The hazards that this step is an access of, with buttons to their other accesses. */
-  hazardsHere() {
-    const {steps, k} = this;
-    return steps.hazards.flatMap((hazard, index) => {
-      if (!hazard.parties.some((party) => steps.ofParty(party) === k)) return [];
-      const buttons = hazard.parties.flatMap((party, i) => {
-        const other = steps.ofParty(party);
-        if (other === null || other === k) return [];
-        const text = `${other < k ? "Back" : "On"} to the ${this.accessNoun(other)}`;
-        const go = {type: "button", click: () => this.showHazard(index, i)};
-        return [el("button", go, `${text} (${this.placeText(other)})`)];
-      });
-      const message = hazard.message ?? hazard.kind;
-      return [el("p", {class: "hazard"}, el("b", {}, "Hazard: "), message, " ", ...buttons)];
-    });
-  }
-
-  title(instruction) {
-    const who = warpText(this.recording, this.warp);
-    const what = this.request ? this.verb(this.request) : this.eventVerb() ?? plain(instruction);
-    return `${who[0].toUpperCase()}${who.slice(1)} ${what}`;
-  }
-
-  verb({operation, kind, active, width, array}) {
-    const acts = {
-      ...{
-        load: "reads",
-        ldmatrix: "reads",
-        texture: "reads a texture in",
-        matrix_read: "multiplies matrices in"
-      },
-      ...{
-        store: "writes",
-        stmatrix: "writes",
-        store_async: "writes (asynchronously)",
-        atomic: "updates"
-      },
-      ...{
-        copy_async_read: "copies (asynchronously) from",
-        copy_async_write: "copies (asynchronously) to"
-      },
-      ...{bulk_read: "copies in bulk from", bulk_write: "copies in bulk to"},
-    };
-    const unit = /bulk|matrix_read/.test(operation) ? "chunk" : "lane";
-    const where = kind === "shared" ? "shared memory"
-      : array?.name                 ? `global memory, ${array.name}`
-                                    : "global memory";
-    const count = lanesOf(active).length;
-    const verb = acts[operation] ?? operation.replaceAll("_", " ");
-    return `${verb} ${where}: ${many(count, unit)}, ${many(width, "byte")} each`;
-  }
-
-  eventVerb() {
-    const [event] = this.recording.events(this.k);
-    if (!event) return null;
-    if (event.kind === "barrier_arrive") return `arrives at barrier ${event.object}`;
-    if (event.kind === "exit") return "ends";
-    return event.kind.replaceAll("_", " ");
-  }
-
-  /** The cost in large numbers. */
-  numbers({kind, cost, ideal}) {
-    const unit = kind === "shared" ? "wavefront" : "sector";
-    const isBad = cost > ideal;
-    const big = (value, text, name) =>
-      el("div", {class: `number ${name}`}, el("b", {}, `${value}`), el("span", {}, text));
-    return el(
-      "div",
-      {class: "numbers"},
-      big(cost, `${unit}${cost === 1 ? "" : "s"}`, isBad ? "bad" : "good"),
-      big(ideal, "the fewest possible", ""),
-      isBad ? big(`×${Number((cost / ideal).toFixed(1))}`, "times the fewest", "bad") : null
-    );
-  }
-
-  sentences() {
-    const found = [];
-    for (const event of this.recording.events(this.k)) {
-      if (event.kind === "barrier_complete")
-        found.push("The last warp has arrived: all warps of the block may go on.");
-      if (event.kind === "barrier_arrive" && !(event.flags & 1))
-        found.push("It waits until the other warps of the block are there.");
-    }
-    const executed = this.recording.columns.step_executed[this.k];
-    const active = this.recording.columns.step_active[this.k];
-    if (executed !== active) {
-      const some = executed ? lanesText(lanesOf(executed)) : "no lane";
-      found.push(`Only ${some} execute it; the guard of the others is false.`);
-    }
-    return found;
-  }
-
-  /** The layout that would be free of this conflict, from the recording. */
-  cure() {
-    const {request} = this;
-    if (!request || request.kind !== "shared" || request.cost <= request.ideal) return null;
-    const {explanations, shared} = this.recording.header;
-    const known = request.words === null ? null : explanations[request.words]?.array;
-    const array = known === null || known === undefined
-      ? this.arrays.find(({offset, bytes}) => contains(offset, bytes, request))
-      : shared[known];
-    return array?.layout ?? null;
-  }
-}
-
-function contains(offset, bytes, {addresses, active}) {
-  const address = addresses[lanesOf(active)[0]];
-  return address >= offset && address < offset + bytes;
 }
 
 /** "x[3][0]" of an address in an argument array. */
@@ -689,21 +463,4 @@ function globalName(array, address) {
   }
   const row = Math.floor((at - offset) / strides[0]);
   return `${name}[${row}][${Math.floor((at - offset - row * strides[0]) / strides[1])}]`;
-}
-
-function plain(instruction) {
-  const opcode = fullOpcode(instruction);
-  const root = opcode.split(".")[0];
-  const words = {
-    bra: "branches",
-    ret: "ends",
-    mov: "copies a value",
-    cvt: "converts a value",
-    setp: "compares",
-    ld: "loads",
-    st: "stores",
-    cvta: "converts an address",
-    bar: "synchronises"
-  };
-  return words[root] ?? `computes: ${opcode}`;
 }

@@ -30,6 +30,11 @@ function lineKey(recording, instruction) {
   return place ? place.join(":") : `ptx:${instruction?.ptx_line}`;
 }
 
+const NOUNS = {
+  ...{load: "read", ldmatrix: "read", store: "write", stmatrix: "write", atomic: "update"},
+  ...{copy_async_read: "copy", copy_async_write: "copy", bulk_read: "copy", bulk_write: "copy"},
+};
+
 export class Steps {
   /** @param {import("./recording.js").Recording} recording */
   constructor(recording) {
@@ -187,6 +192,18 @@ export class Steps {
       if (this.isWorse(one, line.worst)) line.worst = one;
     }
     return [...lines.values()].sort((a, b) => b.cost - b.ideal - (a.cost - a.ideal));
+  }
+
+  /** "kernel.cu:6" of step k. */
+  place(k) {
+    return placeText(this.recording, this.recording.instruction(k));
+  }
+
+  /** "read", "write": what step k does to memory. */
+  noun(k) {
+    const accesses = k === null ? [] : this.recording.accesses(k);
+    const nouns = new Set(accesses.map(({operation}) => NOUNS[operation] ?? "access"));
+    return nouns.size === 1 ? [...nouns][0] : "access";
   }
 }
 

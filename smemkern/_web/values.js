@@ -118,7 +118,7 @@ export function fullOpcode({text}) {
 }
 
 /** The type at the end of an opcode: "f32" of "fma.rn.f32". */
-export function typeOf(opcode) {
+function typeOf(opcode) {
   const parts = opcode.split(".").slice(1);
   return parts.reverse().find((part) => /^(f|bf|tf|s|u|b)\d+(x2)?$/.test(part)) ?? null;
 }

@@ -46,8 +46,8 @@ def run(form: str, x: np.ndarray) -> None:
         "cvt.L2.b64 %rd3, %rd1",
     ],
 )
-def test_a_policy_changes_no_value(form):
-    x = np.random.default_rng().integers(0, 2**32, 32, dtype="u4")
+def test_a_policy_changes_no_value(form, drawn):
+    x = drawn.integers(0, 2**32, 32, dtype="u4")
     given = x.copy()
     run(form, x)
     assert (x == given + np.arange(32, dtype="u4")).all()

@@ -269,15 +269,14 @@ def test_instruction(case: Case, mask: int) -> None:
     "case", [case for case in CASES if "%mask" in case.instruction and "shfl" not in case.name],
     ids=lambda case: case.name,
 )  # fmt: skip
-def test_members_that_do_not_exist(case: Case, threads: int) -> None:
+def test_members_that_do_not_exist(case: Case, threads: int, drawn: np.random.Generator) -> None:
     """A full mask names threads that a short warp lacks, or that have exited. They take no part:
     not in the mask that match.all returns either, as numba-cuda's test of it expects of a GPU."""
-    rng = np.random.default_rng()
     text = kernel_text(case.instruction.replace("%mask", "0xffffffff"), case.results, case.wide)
     kernel = smemkern.Kernel(text, "warp")
     for _ in range(20):
-        a, b, c = case.values(rng)
-        mask = int(rng.integers(1, 1 << threads))
+        a, b, c = case.values(drawn)
+        mask = int(drawn.integers(1, 1 << threads))
         results = [np.full(LANES, 0xDEADBEEF, dtype=np.uint32) for _ in range(2)]
         kernel(1, threads, a, b, c, *results, mask, device="emu", timeout=20)
         expected = case.reference(a.tolist(), b.tolist(), c.tolist(), mask)

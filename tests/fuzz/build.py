@@ -3,7 +3,7 @@ r"""Compiles the fuzz targets, each from the sources it is about, with AddressSa
     python tests/fuzz/build.py FOLDER            with clang: for libFuzzer
     python tests/fuzz/build.py FOLDER --replay   with any compiler: runs files and their mutations
     python tests/fuzz/build.py FOLDER --short    the first if there is clang, else the second; then
-                                                 both programs run for some seconds, as in CI
+                                                 all programs run for some seconds, as in CI
 
 FOLDER/ptx is what fuzz_ptx begins with: the texts that libFuzzer has kept (corpus.tar.xz), those
 of tests/corpus/ptx, and random modules, right ones and some with a mistake (module_writer.py and
@@ -30,6 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
+import image_seeds
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CSRC = ROOT / "csrc"
@@ -41,7 +43,9 @@ COVERAGE = "-fsanitize-coverage=inline-8bit-counters,pc-table"
 TARGETS = {
     "fuzz_ptx": ["fuzz_ptx.c", "mutate_lines.c"],
     "fuzz_core": ["fuzz_core.c", "../pipeline/task_order.c"],
+    "fuzz_image": ["fuzz_image.c", *sorted(map(str, CSRC.glob("driver/*.c")))],
 }
+SEEDS = {"fuzz_ptx": "ptx", "fuzz_image": "images"}  # the folder of what a target begins with
 
 
 def sources() -> list[Path]:
@@ -80,7 +84,7 @@ def modules(texts: Path, count: int, seed: int) -> None:
 
 def corpus(folder: Path, count: int, seed: int) -> Path:
     """The texts that fuzz_ptx begins with."""
-    texts = folder / "ptx"
+    texts = folder / SEEDS["fuzz_ptx"]
     texts.mkdir(parents=True, exist_ok=True)
     with tarfile.open(HERE / "corpus.tar.xz") as archive:
         for member in archive:
@@ -89,6 +93,14 @@ def corpus(folder: Path, count: int, seed: int) -> Path:
         shutil.copy(path, texts)
     modules(texts, count, seed)
     return texts
+
+
+def images(folder: Path, texts: Path, seed: int) -> None:
+    """What fuzz_image begins with."""
+    target = folder / SEEDS["fuzz_image"]
+    target.mkdir(exist_ok=True)
+    some = Random(seed).sample(sorted(texts.iterdir()), 30)
+    image_seeds.write(target, [path.read_bytes() for path in some], seed)
 
 
 def lines(texts: Path) -> str:
@@ -116,7 +128,9 @@ def build(
     compiler = shutil.which(os.environ.get("CC", "gcc").split()[0] if replay else "clang")
     if not compiler:
         raise SystemExit("no C compiler" if replay else "no clang; --replay does without it")
-    (folder / "lines.h").write_text(lines(corpus(folder, count, seed)))
+    texts = corpus(folder, count, seed)
+    (folder / "lines.h").write_text(lines(texts))
+    images(folder, texts, seed)
     flags = ["-std=gnu17", "-O1", "-g1", CHECKED, *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
     if not replay:
         flags.append(COVERAGE)
@@ -135,7 +149,7 @@ def build(
         own = [compile_one(HERE / file) for file in TARGETS[name]]
         own += [compile_one(HERE / "replay.c")] if replay else ["-fsanitize=fuzzer"]
         program = folder / name
-        command = [compiler, *SANITIZERS, *common, *own, "-o", program, "-lm", "-pthread"]
+        command = [compiler, *SANITIZERS, *common, *own, "-o", program, "-lm", "-pthread", "-ldl"]
         subprocess.run(command, check=True)
         programs.append(program)
     return programs
@@ -147,9 +161,9 @@ SECONDS = 10  # of each program's short run
 def short(folder: Path) -> None:
     """Fails if a program stops with a report."""
     replay = shutil.which("clang") is None
-    texts = folder / "ptx"
     for program in build(folder, replay):
-        inputs = sorted(map(str, texts.iterdir())) if program.name == "fuzz_ptx" else []
+        seeds = folder / SEEDS[program.name] if program.name in SEEDS else None
+        inputs = sorted(map(str, seeds.iterdir())) if seeds else []
         if replay:
             options = ["-runs=5", "-seed=1", *(inputs[::10] or [str(HERE / "fuzz_core.c")])]
         else:
@@ -162,7 +176,7 @@ def short(folder: Path) -> None:
                 "-timeout=25",
             ]
             options += ["-rss_limit_mb=3000", "-malloc_limit_mb=6000", found]
-            options += [texts] if inputs else []
+            options += [seeds] if seeds else []
         subprocess.run([program, *options], check=True, cwd=folder)
 
 

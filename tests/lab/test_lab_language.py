@@ -17,12 +17,11 @@ BODIES = dict(section.split("\n", 1) for section in SECTIONS)
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_equals_nvrtc(name):
+def test_equals_nvrtc(name, drawn):
     source = HEAD + "\n" + BODIES[name] + "}\n"
-    rng = np.random.default_rng()
     args = [
-        rng.integers(-1000, 1001, 64).astype("i4"),
-        rng.standard_normal(64).astype("f4"),
+        drawn.integers(-1000, 1001, 64).astype("i4"),
+        drawn.standard_normal(64).astype("f4"),
         np.zeros(64, "i8"),
         np.zeros(128, "f8"),
     ]

@@ -13,9 +13,9 @@ OTHER_ACCESSES = {"scan_double_buffer"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_textbook(name):
+def test_textbook(name, drawn):
     example = EXAMPLES[name]
-    args, want = example.make(np.random.default_rng())
+    args, want = example.make(drawn)
     runs = [
         Run(smemkern.Kernel(text), example.grid, example.block, args, example.shared_bytes)
         for text in (compiled(example.source), example.source)

@@ -48,7 +48,8 @@ cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUn
 MORE = """cuArrayCreate_v2 >h d|cuArray3DCreate_v2 >h d|cuArray3DCreate_v2 >h A|cuArrayDestroy h
 cuArray3DGetDescriptor_v2 p h|cuArrayGetDescriptor_v2 p h|cuArrayGetMemoryRequirements p h i
 cuMemcpyDtoA_v2 h s a s|cuMemcpyAtoD_v2 a h s s|cuMemcpyHtoA_v2 h s p c|cuMemcpyAtoH_v2 p h s c
-cuMemcpyAtoA_v2 h s h s s|cuMemcpy3D_v2 C|cuMemcpy3DAsync_v2 C h|cuMemcpy3DPeer C
+cuMemcpyAtoA_v2 h s h s s|cuMemcpy2D_v2 B|cuMemcpy2DAsync_v2 B h
+cuMemcpy3D_v2 C|cuMemcpy3DAsync_v2 C h|cuMemcpy3DPeer C
 cuTexObjectCreate >h R T z|cuTexObjectCreate >h d d z|cuTexObjectDestroy h|cuSurfObjectCreate >h R
 cuSurfObjectDestroy h|cuTexObjectGetResourceDesc p h|cuTexObjectGetTextureDesc p h
 cuDeviceGetTexture1DLinearMaxWidth p i i i|cuTensorMapEncodeTiled p i i a d d d d i i i i
@@ -173,6 +174,17 @@ def copy_parameters():
     return words(*sides[0], *sides[1], rng.randrange(50), rng.randrange(9), rng.randrange(9))
 
 
+def copy_2d_parameters():
+    """CUDA_MEMCPY2D, of the same."""
+    sides = []
+    for _ in range(2):
+        kind = rng.choice([1, 2, 3])
+        at = [rng.randrange(8) if kind == 1 else size() for _ in range(2)]
+        places = [ctypes.addressof(OUT), address(), handle()]
+        sides.append([*at, kind, *places, 64 if kind == 1 else size()])
+    return words(*sides[0], *sides[1], rng.randrange(50), rng.randrange(9))
+
+
 def copied_size():
     """Of a copy from or to OUT: pinned memory may have more bytes than OUT."""
     bytes_ = size()
@@ -226,6 +238,7 @@ STRUCTURES = {
     "A": lambda: words(  # CUDA_ARRAY3D_DESCRIPTOR
         number(), number(), number(), halves(rng.choice(FORMATS), number()), rng.choice(range(9))
     ),
+    "B": copy_2d_parameters,
     "C": copy_parameters,
     "K": lambda: words(  # CUDA_KERNEL_NODE_PARAMS
         handle_of("GetFunction"),

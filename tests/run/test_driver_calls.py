@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -130,6 +131,15 @@ def test_misuse_has_the_line_of_the_call(calls, words, kind, printed):
     line = (HERE / "driver_calls.c").read_text().splitlines()[misuse["line"] - 1]
     call = {"double-free": "cuMemFree", "use-after-free": "HtoD"}.get(kind, "cuMemcpyDtoH")
     assert misuse["kind"] == kind and misuse["file"].endswith("driver_calls.c") and call in line
+
+
+def test_lines_of_programs_in_folders_of_any_name(driver_calls, run_program, tmp_path):
+    program = tmp_path / "grüße\u2028者" / "program"
+    program.parent.mkdir()
+    shutil.copy(driver_calls, program)
+    _, out, _ = run_program("--json", program, PTX, "free", "free")
+    [misuse] = json.loads(out)["misuses"]
+    assert misuse["file"].endswith("driver_calls.c") and misuse["line"]
 
 
 def test_leaks_are_no_errors(calls):

@@ -74,3 +74,127 @@ assert not d.cuGraphInstantiateWithFlags(byref(ready), graph, c_uint64(0))
 print(d.cuGraphLaunch(ready, None), d.cuGraphExecDestroy(ready))
 """
     assert printed(code) == ["800", "800", "800", "0", "0"] * 3 + ["0", "0"]  # 800: not permitted
+
+
+def test_no_block_has_more_shared_memory_than_there_is():
+    code = """
+ptx = b'''.version 7.0
+.target sm_70
+.address_size 64
+.shared .align 4 .b8 tile[4096];
+.visible .entry k() { .reg .b32 r; st.shared.b32 [tile], r; ret; }'''
+module, kernel, blocks = c_void_p(), c_void_p(), c_int()
+assert not d.cuModuleLoadData(byref(module), ptx)
+assert not d.cuModuleGetFunction(byref(kernel), module, b"k")
+for shared in (0, 2**40, 2**64 - 1, 2**64 - 200, 2**64 - 4096, 2**64 - 5000):
+    d.cuOccupancyMaxActiveBlocksPerMultiprocessor(byref(blocks), kernel, 128, c_size_t(shared))
+    print(blocks.value)
+"""
+    found = printed(code)
+    assert int(found[0]) > 1 and found[1:] == ["0"] * 5
+
+
+def test_a_row_of_a_pitched_copy_is_read_where_it_is(monkeypatch):
+    """With --shuffle the call keeps the row, as the program may change it before the copy runs."""
+    monkeypatch.setenv("SMEMKERN_RUN_SHUFFLE", "1")
+    code = """
+import random
+class Copy(Structure):
+    _fields_ = [(name, c_uint if name[3:] == "Type" else c_size_t) for name in
+                "srcX srcY srcType srcHost srcDevice srcArray srcPitch "
+                "dstX dstY dstType dstHost dstDevice dstArray dstPitch width height".split()]
+rows = create_string_buffer(random.randbytes(8 * 64))
+stream, address, out = c_void_p(), c_size_t(), create_string_buffer(40)
+d.cuStreamCreate(byref(stream), 0), d.cuMemAlloc_v2(byref(address), c_size_t(40))
+for y in range(8):
+    expected = rows.raw[64 * y + 8 : 64 * y + 48]
+    copy = Copy(srcX=8, srcY=y, srcType=1, srcHost=addressof(rows), srcPitch=64, dstType=2,
+                dstDevice=address.value, dstPitch=40, width=40, height=1)
+    assert not d.cuMemcpy2DAsync_v2(byref(copy), stream)
+    rows[:] = bytes(len(rows))
+    assert not d.cuStreamSynchronize(stream)
+    assert not d.cuMemcpyDtoH_v2(out, address, c_size_t(40))
+    print(out.raw == expected)
+    rows[:] = random.randbytes(len(rows))
+"""
+    assert printed(code) == ["True"] * 8
+
+
+def test_a_capture_ends_with_the_graph_that_it_adds_to():
+    """Its graph is part of another one, whose capture ends with its stream."""
+    code = """
+empty, ready, own, ended = (c_void_p() for _ in range(4))
+first, second, nodes, whole = c_void_p(), c_void_p(), (c_void_p * 1)(), c_void_p()
+n, status = c_size_t(1), c_int()
+d.cuGraphCreate(byref(empty), 0), d.cuGraphInstantiateWithFlags(byref(ready), empty, c_uint64(0))
+d.cuStreamCreate(byref(first), 0), d.cuStreamCreate(byref(second), 0)
+print(d.cuStreamBeginCapture_v2(first, 2), d.cuGraphLaunch(ready, first))
+d.cuStreamGetCaptureInfo_v2(first, byref(status), None, byref(whole), None, None)
+d.cuGraphGetNodes(whole, nodes, byref(n))
+print(n.value, d.cuGraphChildGraphNodeGetGraph(c_void_p(nodes[0]), byref(own)))
+print(d.cuStreamBeginCaptureToGraph(second, own, None, None, c_size_t(0), 2))
+print(d.cuStreamDestroy_v2(first))
+d.cuStreamIsCapturing(second, byref(status)), print(status.value)
+print(d.cuMemsetD8Async(c_size_t(1 << 48), 0, c_size_t(4), second))
+print(d.cuStreamEndCapture(second, byref(ended)), ended.value)
+"""
+    # 901: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+    assert printed(code) == ["0", "0", "1", "0", "0", "0", "2", "901", "901", "None"]
+
+
+def test_a_graph_that_ends_has_no_nodes():
+    code = """
+@HOST_FUNCTION
+def ask(_):
+    n = c_size_t()
+    print(d.cuGraphGetRootNodes(graph, None, byref(n)), n.value)
+graph, node, kept = c_void_p(), c_void_p(), c_void_p()
+d.cuGraphCreate(byref(graph), 0), d.cuGraphAddEmptyNode(byref(node), graph, None, c_size_t(0))
+d.cuUserObjectCreate(byref(kept), None, ask, 1, 1)
+d.cuGraphRetainUserObject(graph, kept, 1, 1), d.cuGraphDestroy(graph)
+"""
+    assert printed(code) == ["0", "0"]
+
+
+def test_an_update_that_fails_changes_nothing():
+    code = """
+class Set(Structure):
+    _fields_ = [("at", c_size_t), ("pitch", c_size_t), ("value", c_uint), ("bytes", c_uint),
+                ("width", c_size_t), ("height", c_size_t)]
+address, out, result = c_size_t(), create_string_buffer(4), create_string_buffer(64)
+d.cuMemAlloc_v2(byref(address), c_size_t(4))
+def graph(value, inner):
+    whole, child, node = c_void_p(), c_void_p(), c_void_p()
+    d.cuGraphCreate(byref(whole), 0), d.cuGraphCreate(byref(child), 0)
+    for _ in range(inner):
+        d.cuGraphAddEmptyNode(byref(node), child, None, c_size_t(0))
+    d.cuGraphAddMemsetNode(byref(node), whole, None, c_size_t(0),
+                           byref(Set(address.value, 0, value, 1, 4, 1)), context)
+    d.cuGraphAddChildGraphNode(byref(node), whole, None, c_size_t(0), child)
+    return whole
+ready = c_void_p()
+assert not d.cuGraphInstantiateWithFlags(byref(ready), graph(1, 1), c_uint64(0))
+for value, inner in ((2, 2), (3, 1)):
+    print(d.cuGraphExecUpdate_v2(ready, graph(value, inner), result), d.cuGraphLaunch(ready, None))
+    d.cuMemcpyDtoH_v2(out, address, c_size_t(4)), print(out.raw[0])
+"""
+    # 910: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
+    assert printed(code) == ["910", "0", "1", "0", "0", "3"]
+
+
+def test_what_the_runtime_keeps_may_end_with_other_of_it():
+    """Destructors of a context's storage, one of which deletes what comes after it."""
+    code = """
+table = POINTER(c_void_p)()
+d.cuGetExportTable(byref(table), bytes.fromhex("c693336e1121df11a8c368f355d89593"))
+DESTROY = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
+put = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, DESTROY)(table[0])
+delete = CFUNCTYPE(c_int, c_void_p, c_void_p)(table[1])
+@DESTROY
+def destroy(where, key, value):
+    print(key, delete(where, 2))
+for key in (1, 2, 3):
+    assert not put(context, key, None, destroy)
+print(d.cuDevicePrimaryCtxReset_v2(0))
+"""
+    assert printed(code) == ["1", "0", "3", "0", "0"]

@@ -15,6 +15,7 @@ import pytest
 
 from smemkern._reports import suppressions
 from smemkern._trace.program import Known
+from smemkern._trace.program import _load_address as load_address
 
 PTX = Path(__file__).resolve().parent / "kernels.ptx"
 
@@ -194,3 +195,22 @@ def test_progress_is_shown_in_a_terminal(driver_calls):
     started.wait(timeout=60)
     os.close(ours)
     assert b"spin: 0 of 1 blocks, 1 s" in shown
+
+
+# ---- lines ----
+
+
+def test_programs_whose_file_is_damaged(driver_calls, tmp_path, draw):
+    """A program may replace its own file, or a library that it has loaded."""
+    whole = bytearray(driver_calls.read_bytes())
+    whole[16:18] = b"\x02\x00"  # ET_EXEC
+    path = tmp_path / "program"
+    path.write_bytes(whole)
+    assert load_address(str(path)) is not None
+    for _ in range(300):
+        damaged = whole[: draw.choice([40, 63, 64, 200, len(whole)])]
+        for _ in range(draw.randrange(1, 6)):
+            damaged[draw.randrange(32, min(len(damaged), 200))] = draw.choice([0, 255, 128, 7])
+        path.write_bytes(damaged)
+        found = load_address(str(path))
+        assert found is None or 0 <= found < 2**64

@@ -61,7 +61,9 @@ size_t layouts_list(const bank_tile *tile, bank_layout out[LAYOUTS_MAX]) {
 
 /* ---- costs ---- */
 
-uint64_t layout_address(const bank_tile *t, const bank_layout *layout, uint64_t row, uint64_t col) {
+/* The byte address of an element, relative to the tile's start. */
+static uint64_t address_of(const bank_tile *t, const bank_layout *layout, uint64_t row,
+                           uint64_t col) {
     uint64_t at = col * t->element;
     if (layout->period) at ^= row % layout->period * layout->chunk;
     at += row * (t->cols + layout->pad) * t->element;
@@ -82,10 +84,10 @@ static bool addresses_of(const bank_tile *t, const bank_layout *layout, const ba
         address[lane] = 0;
         if (!(access->active >> lane & 1)) continue;
         const uint64_t row = (uint64_t)access->row[lane], col = (uint64_t)access->col[lane];
-        const uint64_t at = address[lane] = layout_address(t, layout, row, col);
+        const uint64_t at = address[lane] = address_of(t, layout, row, col);
         if (at % access->width) return false;
         for (uint32_t k = 1; k * t->element < access->width; k++)
-            if (layout_address(t, layout, row, col + k) != at + k * t->element) return false;
+            if (address_of(t, layout, row, col + k) != at + k * t->element) return false;
     }
     return true;
 }

@@ -52,10 +52,6 @@ enum { LAYOUTS_MAX = 768 };
  * of the tile's addresses. Returns how many. */
 size_t layouts_list(const bank_tile *tile, bank_layout out[LAYOUTS_MAX]);
 
-/* The byte address of an element, relative to the tile's start. */
-uint64_t layout_address(const bank_tile *tile, const bank_layout *layout, uint64_t row,
-                        uint64_t col);
-
 /* False: the layout splits or misaligns the vector of a lane. */
 bool layout_cost(const bank_tile *tile, const bank_layout *layout, const bank_access *accesses,
                  size_t n, bank_choice *out);

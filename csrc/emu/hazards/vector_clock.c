@@ -42,7 +42,9 @@ void clock_join_times(vector_clock *c, const vector_clock *other) {
         c->times[t] = other->times[t] > c->times[t] ? other->times[t] : c->times[t];
 }
 
-vector_clock *clock_writable(happens_before *hb, vector_clock **c) {
+/* *c as a clock that the caller may change; a copy if there are other references. NULL: out of
+ * memory. */
+static vector_clock *writable(happens_before *hb, vector_clock **c) {
     if (*c && (*c)->references == 1) return *c;
     vector_clock *fresh = clock_copy(hb, *c);
     if (!fresh) return NULL;
@@ -53,19 +55,19 @@ vector_clock *clock_writable(happens_before *hb, vector_clock **c) {
 void clock_join(happens_before *hb, vector_clock **c, vector_clock *other) {
     if (!*c)
         *c = clock_ref(other);
-    else if (other && other != *c && clock_writable(hb, c))
+    else if (other && other != *c && writable(hb, c))
         clock_join_times(*c, other);
 }
 
 void clock_join_thread(happens_before *hb, vector_clock **c, uint32_t thread) {
-    vector_clock *to = clock_writable(hb, c);
+    vector_clock *to = writable(hb, c);
     if (to) clock_join_times(to, hb->clocks[thread]);
     clock_join_own(hb, c, thread);
 }
 
 void clock_join_own(happens_before *hb, vector_clock **c, uint32_t thread) {
     const uint32_t warp = thread / LANES, lane = thread % LANES;
-    vector_clock *to = clock_writable(hb, c);
+    vector_clock *to = writable(hb, c);
     if (!to) return;
     for (uint32_t l = 0; l < LANES && warp * LANES + l < hb->n_threads; l++) {
         const uint32_t a = hb->warp_floor[warp], b = hb->lane_clocks[warp][lane][l];

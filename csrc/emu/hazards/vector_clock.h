@@ -16,9 +16,6 @@ static inline vector_clock *clock_ref(vector_clock *c) {
 }
 /* A copy with one reference, the caller's. NULL stands for all zeros. NULL: out of memory. */
 vector_clock *clock_copy(happens_before *hb, const vector_clock *c);
-/* *c as a clock that the caller may change; a copy if there are other references. NULL: out of
- * memory. */
-vector_clock *clock_writable(happens_before *hb, vector_clock **c);
 /* The maximum by thread; NULL stands for all zeros. */
 void clock_join_times(vector_clock *c, const vector_clock *other);
 /* Replaces *c by the maximum, which may be `other` itself. */

@@ -23,8 +23,9 @@ static const geometry *take_geometry(decoder *dc) {
     return NULL;
 }
 
-bool texture_decode_vector(decoder *dc, const ptx_operand *o, ptx_type type, uint32_t n,
-                           uint32_t *out) {
+/* An operand {a, b} or, for one element, a: the frame offsets of the first n. */
+static bool decode_vector(decoder *dc, const ptx_operand *o, ptx_type type, uint32_t n,
+                          uint32_t *out) {
     const bool vector = o->kind == PTX_VECTOR;
     if (vector ? o->n_items < n || o->n_items == 3 : n != 1) return false;
     for (uint32_t k = 0; k < n; k++)
@@ -32,7 +33,8 @@ bool texture_decode_vector(decoder *dc, const ptx_operand *o, ptx_type type, uin
     return true;
 }
 
-bool texture_decode_handle(decoder *dc, const ptx_operand *o, texture_operand *out) {
+/* [texture], of a query */
+static bool decode_handle(decoder *dc, const ptx_operand *o, texture_operand *out) {
     return decode_address(dc, o, &out->handle) && out->handle.wide && !o->offset &&
            (o->has_register || o->variable);
 }
@@ -40,9 +42,9 @@ bool texture_decode_handle(decoder *dc, const ptx_operand *o, texture_operand *o
 bool texture_decode(decoder *dc, const ptx_operand *o, texture_operand *out) {
     uint32_t slots[1 + SMK_TEXTURE_RANK];
     out->geometry = take_geometry(dc);
-    if (!out->geometry || !texture_decode_handle(dc, o, out) || o->n_items != 1) return false;
+    if (!out->geometry || !decode_handle(dc, o, out) || o->n_items != 1) return false;
     const uint32_t first = out->geometry->layered, n = first + out->geometry->rank;
-    if (!texture_decode_vector(dc, o->items, PTX_B32, n, slots)) return false;
+    if (!decode_vector(dc, o->items, PTX_B32, n, slots)) return false;
     out->layer = first ? slots[0] : decode_constant(dc, 0, PTX_B32);
     for (uint32_t d = 0; d < out->geometry->rank; d++)
         out->coordinate[d] = slots[first + d];
@@ -190,7 +192,7 @@ static bool take_offset(decoder *dc, const ptx_operand *o, fetch_form *f) {
     if (o->kind != PTX_VECTOR && (o->is_float || decode_register_type(dc, o) == PTX_F32))
         return false;
     return !f->texture.geometry->cubemap &&
-           texture_decode_vector(dc, o, PTX_B32, f->texture.geometry->rank, f->offset);
+           decode_vector(dc, o, PTX_B32, f->texture.geometry->rank, f->offset);
 }
 
 static exec_fn select_fetch(decoder *dc, const ptx_instruction *p, insn *out, int channel) {
@@ -274,7 +276,7 @@ static exec_fn select_query(decoder *dc, const ptx_instruction *p, insn *out, bo
     query_form *f = decode_alloc(dc, sizeof *f);
     const bool level = !surface && decode_take(dc, "level");
     if (!decode_take(dc, "b32") || p->n_operands != 2u + level ||
-        !texture_decode_handle(dc, &p->operands[1], &f->texture) || p->operands[1].n_items)
+        !decode_handle(dc, &p->operands[1], &f->texture) || p->operands[1].n_items)
         return NULL;
     f->surface = surface;
     for (size_t k = 0; k < sizeof queries / sizeof *queries; k++)

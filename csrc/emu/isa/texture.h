@@ -21,16 +21,10 @@ typedef struct texture_operand {
 
 /* Takes the modifier and the operand. False: not supported. */
 bool texture_decode(decoder *dc, const ptx_operand *o, texture_operand *out);
-/* [texture], of a query */
-bool texture_decode_handle(decoder *dc, const ptx_operand *o, texture_operand *out);
 
 /* The lane's texture, of the instruction's geometry unless that is NULL. NULL: warp_fault has been
  * called. */
 const bound_texture *texture_of_lane(warp *w, const insn *i, const texture_operand *o, int lane,
                                      bool surface);
-
-/* An operand {a, b} or, for one element, a: the frame offsets of the first n. */
-bool texture_decode_vector(decoder *dc, const ptx_operand *o, ptx_type type, uint32_t n,
-                           uint32_t *out);
 
 #endif

@@ -41,8 +41,6 @@ uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type);
 uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type);
 /* Frame offset of a slot with this value in all lanes. */
 uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type);
-/* Frame offset of a slot whose value is set per frame: a ptx_special or slot_kind (program.h). */
-uint32_t decode_special(decoder *dc, unsigned kind, uint32_t bytes, int64_t addend);
 
 /* An address operand: the elements of a frame slot (64 bits if wide, else 32) plus imm. */
 typedef struct decoded_address {

@@ -142,7 +142,8 @@ uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type) {
     return constant_slot_of(dc, bits, bytes);
 }
 
-uint32_t decode_special(decoder *dc, unsigned kind, uint32_t bytes, int64_t addend) {
+/* Frame offset of a slot whose value is set per frame: a ptx_special or slot_kind (program.h). */
+static uint32_t special_slot_of(decoder *dc, unsigned kind, uint32_t bytes, int64_t addend) {
     program *p = dc->program;
     slot_entry *e = table_find_or_add(dc, kind, bytes, (uint64_t)addend);
     if (!e || e->offset) return e ? e->offset : 0;
@@ -197,7 +198,7 @@ static uint32_t symbol_slot(decoder *dc, const ptx_operand *o, ptx_type type) {
     }
     unsigned kind;
     const uint64_t address = variable_address(dc, o->variable, &kind) + (uint64_t)o->offset;
-    return kind ? decode_special(dc, kind, element_bytes(type), (int64_t)address)
+    return kind ? special_slot_of(dc, kind, element_bytes(type), (int64_t)address)
                 : decode_constant(dc, address, type);
 }
 
@@ -223,7 +224,7 @@ uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type) {
     case PTX_SPECIAL:
         if (o->special == PTX_SPECIAL_OTHER) break;
         dc->reads_time |= special_is_time(o->special);
-        return decode_special(dc, o->special, element_bytes(type), 0);
+        return special_slot_of(dc, o->special, element_bytes(type), 0);
     case PTX_SYMBOL: return symbol_slot(dc, o, type);
     default: break;
     }
@@ -265,6 +266,6 @@ bool decode_address(decoder *dc, const ptx_operand *o, decoded_address *out) {
         return !kind && (bytes == 4 || bytes == 8) && r->type != PTX_PRED;
     }
     out->wide = true;
-    out->slot = kind ? decode_special(dc, kind, 8, 0) : constant_slot_of(dc, 0, 8);
+    out->slot = kind ? special_slot_of(dc, kind, 8, 0) : constant_slot_of(dc, 0, 8);
     return true;
 }

@@ -118,12 +118,10 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
 
 /* ---- the shared memory of a cluster ---- */
 
-uint64_t own_shared_address(const block *b, uint64_t address) {
-    return WINDOW_OF(address) || REGION_OF(address) ? address : address + WINDOW_BASE(b->rank);
-}
-
+/* A .shared::cta address may lack the block's rank. */
 static uint64_t complete_address(const block *b, ptx_space space, uint64_t address) {
-    return space == PTX_SHARED ? own_shared_address(b, address) : address;
+    const bool is_complete = space != PTX_SHARED || WINDOW_OF(address) || REGION_OF(address);
+    return is_complete ? address : address + WINDOW_BASE(b->rank);
 }
 
 block *shared_owner(const warp *w, ptx_space space, uint64_t address) {

@@ -91,7 +91,5 @@ unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uin
 /* The block of the cluster whose shared memory an address is in. The address must have passed
  * lane_reach with the same space. */
 struct block *shared_owner(const warp *w, ptx_space space, uint64_t address);
-/* The complete address of a .shared::cta address, which may lack the block's rank. */
-uint64_t own_shared_address(const struct block *b, uint64_t address);
 
 #endif

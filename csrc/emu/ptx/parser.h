@@ -190,9 +190,8 @@ bool parser_variables(parser *p, ptx_space space, bool external, bool weak);
 bool parser_textures(parser *p, bool external); /* after .tex */
 /* One .param of a function header or prototype, after the word .param. */
 ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes);
-ptx_type parser_accept_type(parser *p);            /* PTX_NO_TYPE: not a type */
-uint32_t parser_accept_vector(parser *p);          /* .v2 .v4 .v8; 0: not a vector */
-bool parser_alignment(parser *p, uint32_t *align); /* the number after .align */
+ptx_type parser_accept_type(parser *p);   /* PTX_NO_TYPE: not a type */
+uint32_t parser_accept_vector(parser *p); /* .v2 .v4 .v8; 0: not a vector */
 /* Adds a reference to the variable or function to `references`, once per user. */
 void parser_record_use(parser *p, const binding *b, uint32_t line, reference **references,
                        const void *user);

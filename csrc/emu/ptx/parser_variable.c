@@ -16,7 +16,8 @@ enum {
 };
 static const uint64_t max_global = 1ull << 32;
 
-bool parser_alignment(parser *p, uint32_t *align) {
+/* The number after .align. */
+static bool read_alignment(parser *p, uint32_t *align) {
     uint64_t value;
     uint32_t line = p->token.line;
     if (!parser_integer(p, MAX_ALIGNMENT, "an alignment", &value)) return false;
@@ -63,7 +64,7 @@ static bool skip_pointee(parser *p) {
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
         if (parser_accept_dot(p, spaces[i])) break;
     uint32_t align;
-    return !parser_accept_dot(p, "align") || parser_alignment(p, &align);
+    return !parser_accept_dot(p, "align") || read_alignment(p, &align);
 }
 
 /* Everything between the state space and the name. */
@@ -73,7 +74,7 @@ static bool shape_read(parser *p, shape *s) {
         uint32_t vector;
         ptx_type type;
         if (parser_accept_dot(p, "align")) {
-            if (!parser_alignment(p, &s->align)) return false;
+            if (!read_alignment(p, &s->align)) return false;
         } else if (parser_accept_dot(p, "attribute")) {
             if (!skip_attribute(p)) return false;
         } else if (parser_accept_dot(p, "ptr")) {

@@ -46,17 +46,6 @@ static const char *const spaces[] = {[PTX_GENERIC] = "generic", [PTX_GLOBAL] = "
                                      [PTX_SHARED] = "shared",   [PTX_LOCAL] = "local",
                                      [PTX_CONST] = "const",     [PTX_PARAM] = "param"};
 
-static const char *const hazard_names[] = {
-#define X(name, spelling, benign) [SMK_HAZARD_##name] = spelling,
-    SMK_HAZARD_MAP(X)
-#undef X
-};
-
-static const char *const hazard_spaces[] = {[SMK_NO_SPACE] = NULL,
-                                            [SMK_SHARED_SPACE] = "shared",
-                                            [SMK_GLOBAL_SPACE] = "global",
-                                            [SMK_OTHER_SPACE] = "other"};
-
 static void write_names(json *j, const char *name, const char *const *names, size_t n) {
     json_open(j, name, '[');
     for (size_t k = 0; k < n; k++)
@@ -309,10 +298,10 @@ static void write_hazards(const recorder *r, json *j, const smk_trace *trace) {
         uint32_t steps[2];
         hazard_steps(r, h, steps);
         json_open(j, NULL, '{');
-        json_text(j, "kind", hazard_names[h->kind]);
+        json_text(j, "kind", smk_hazard_name(h->kind));
         json_text(j, "message", h->message);
         json_true_false(j, "benign", !smk_is_hazard(h->kind));
-        json_text(j, "space", hazard_spaces[h->space]);
+        json_text(j, "space", smk_space_name(h->space));
         json_number(j, "offset", h->offset);
         json_number(j, "width", h->width);
         json_index(j, "array", (uint32_t)h->buffer);

@@ -200,8 +200,7 @@ bool recorder_room(recorder *r, void **items, size_t size, size_t n, size_t *cap
 
 /* Index in r->functions; NONE: out of memory. */
 uint32_t recorder_function(recorder *r, const ptx_function *function);
-/* Indices of a live block, of one of its warps, and of memories; NONE: not recorded. */
-uint32_t recorder_block(recorder *r, uint32_t member);
+/* Indices of a warp of a live block, and of memories; NONE: not recorded. */
 uint32_t recorder_warp(recorder *r, uint32_t member, uint32_t warp);
 uint32_t recorder_writer(recorder *r, uint32_t writer); /* member * MAX_WARPS + warp, or NONE */
 uint32_t recorder_shared(recorder *r, uint32_t member);

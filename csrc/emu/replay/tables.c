@@ -120,7 +120,8 @@ static uint64_t number_of(const recorder *r, const uint32_t index[3]) {
            (uint64_t)grid[0] * (index[1] + (uint64_t)grid[1] * index[2]);
 }
 
-uint32_t recorder_block(recorder *r, uint32_t member) {
+/* Index of a live block; NONE: not recorded. */
+static uint32_t block_of(recorder *r, uint32_t member) {
     live_block *b = &r->members.items[member];
     if (!b->recorded || b->id != NONE) return b->id;
     if (!LIST_ROOM(r, &r->blocks)) return NONE;
@@ -135,7 +136,7 @@ uint32_t recorder_block(recorder *r, uint32_t member) {
 }
 
 uint32_t recorder_shared(recorder *r, uint32_t member) {
-    const uint32_t block = recorder_block(r, member);
+    const uint32_t block = block_of(r, member);
     return block == NONE ? NONE : r->blocks.items[block].memory;
 }
 
@@ -145,7 +146,7 @@ uint32_t recorder_warp(recorder *r, uint32_t member, uint32_t warp) {
     live_warp *w = &b->warps[warp];
     const uint32_t *shape = r->launch->block;
     if (w->id != NONE) return w->id;
-    const uint32_t block = recorder_block(r, member);
+    const uint32_t block = block_of(r, member);
     if (block == NONE || r->warps.n == MAX_RECORDED_WARPS || !LIST_ROOM(r, &r->warps)) return NONE;
     const uint32_t left = shape[0] * shape[1] * shape[2] - warp * LANES;
     r->warps.items[r->warps.n] = (recorded_warp){

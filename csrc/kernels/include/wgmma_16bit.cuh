@@ -7,7 +7,8 @@
  * Blocks go over all matrices of a batch, so the ring stays full.
  *
  * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2;
- * of 192 x 192: 1152 clocks for 48 KiB; of 64 x 128: 256 for 24 KiB.
+ * of 192 x 192: 1152 clocks for 48 KiB; of 64 x 128: 256 for 24 KiB. Of 256 x 128, 1024 for 48 KiB;
+ * four warpgroups store its part of C at the same time, which counts where K is short.
  * Banks: wgmma reads 64 + BLOCK_N rows of 32 bytes in BLOCK_N / 2 clocks, 80 B/clk for 256 columns
  * and 96 for 128, of 128 B/clk; the 128-byte swizzle puts 8 rows of a column in different banks.
  *

@@ -2,7 +2,7 @@
  *
  *   producer   |A0 B0|A1 B1|A2 B2|A3 B3| wait |A4 B4| ... one thread: waits for `empty`, copies
  *   ring          [0]   [1]   [2]   [3]         [0]
- *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...        1 to 3 warpgroups: wait, multiply;
+ *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...        1 to 4 warpgroups: wait, multiply;
  *                                                         then C through shared memory, by TMA
  *
  * Blocks are persistent and compute tile after tile of C. The producer runs ahead past the end of a
@@ -32,13 +32,16 @@ constexpr int THREADS = 128 * (CONSUMERS + 1);
 #define OUT_BUFFERS 2
 #endif
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
-/* Registers per thread. The warpgroups share what the block is launched with: 2 x 128, 3 x 168 or
- * 4 x 128. A warpgroup that asks for more than is left waits forever. */
+/* Registers per thread. The warpgroups share what the block is launched with: 2 x 128, 3 x 168,
+ * 4 x 128 or 5 x 96. A warpgroup that asks for more than is left waits forever. */
 #if GUARDED
 constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 40;
 #else
-constexpr int CONSUMER_REGISTERS = CONSUMERS == 3 ? 152 : CONSUMERS == 2 ? 240 : 216;
-constexpr int PRODUCER_REGISTERS = CONSUMERS == 2 ? 24 : 40;
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 4   ? 112
+                                   : CONSUMERS == 3 ? 152
+                                   : CONSUMERS == 2 ? 240
+                                                    : 216;
+constexpr int PRODUCER_REGISTERS = CONSUMERS % 2 ? 40 : 24;
 #endif
 static_assert(CONSUMERS * CONSUMER_REGISTERS + PRODUCER_REGISTERS <=
                   65536 / THREADS / 8 * 8 * (CONSUMERS + 1),

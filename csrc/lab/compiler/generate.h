@@ -76,7 +76,6 @@ code_operand generate_copy(generator *g, const lab_type *type, code_operand o);
 code_class generate_class(const lab_type *type);
 uint32_t generate_lanes(const lab_type *type);
 const lab_type *generate_lane_type(const lab_type *type);
-const char *generate_suffix(const lab_type *type); /* "s32" */
 code_operand generate_binary(generator *g, uint32_t op, const lab_type *type, code_operand a,
                              code_operand b, int target);
 code_operand generate_converted(generator *g, code_operand o, const lab_type *from,

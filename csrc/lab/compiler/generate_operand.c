@@ -26,7 +26,8 @@ const lab_type *generate_lane_type(const lab_type *type) {
 }
 
 /* Of registers: narrow integers are kept in 32 bits, extended with their sign. */
-const char *generate_suffix(const lab_type *type) {
+/* "s32" */
+static const char *suffix_of(const lab_type *type) {
     switch (type->kind) {
     case LAB_BOOL:
     case LAB_U8:
@@ -133,7 +134,7 @@ static code_operand compare(generator *g, uint32_t op, const lab_type *type, cod
                             code_operand b) {
     const int p = code_new_register(&g->code, CODE_PRED, NULL);
     const char *text =
-        lab_text(g->l, "setp.%s.%s", comparison(op, lab_is_float(type)), generate_suffix(type));
+        lab_text(g->l, "setp.%s.%s", comparison(op, lab_is_float(type)), suffix_of(type));
     code_plain(&g->code, CODE_PLAIN, text, p, a, b, none);
     return code_reg(p);
 }
@@ -155,7 +156,7 @@ code_operand generate_binary(generator *g, uint32_t op, const lab_type *type, co
     if (lab_is_comparison(op)) return compare(g, op, type, a, b);
     const bool is_float = lab_is_float(type);
     const char *name = operation(op, is_float, &bits);
-    const char *suffix = bits ? (type->size == 8 ? "b64" : "b32") : generate_suffix(type);
+    const char *suffix = bits ? (type->size == 8 ? "b64" : "b32") : suffix_of(type);
     const int to = target >= 0 ? target : generate_register(g, type);
     if (is_float && op == '*') { /* x *= y: contraction needs the old x */
         if (a.kind == CODE_REGISTER && a.integer == to) a = generate_copy(g, type, a);
@@ -204,7 +205,7 @@ static code_operand to_integer(generator *g, code_operand o, const lab_type *fro
 static code_operand float_to_integer(generator *g, code_operand o, const lab_type *from,
                                      const lab_type *to, int target) {
     const lab_type *wide = to->size < 4 ? lab_scalar(LAB_I32) : to;
-    const char *op = lab_text(g->l, "cvt.rzi.%s.%s", generate_suffix(wide), generate_suffix(from));
+    const char *op = lab_text(g->l, "cvt.rzi.%s.%s", suffix_of(wide), suffix_of(from));
     o = unary(g, op, wide, o, to->size < 4 ? -1 : target);
     return to->size < 4 ? to_integer(g, o, wide, to, target) : o;
 }
@@ -216,8 +217,7 @@ code_operand generate_converted(generator *g, code_operand o, const lab_type *fr
     if (lab_is_float(to)) {
         if (from->kind == to->kind) return o;
         const char *rounding = lab_is_float(from) && to->size == 8 ? "" : ".rn";
-        const char *op =
-            lab_text(g->l, "cvt%s.%s.%s", rounding, generate_suffix(to), generate_suffix(from));
+        const char *op = lab_text(g->l, "cvt%s.%s.%s", rounding, suffix_of(to), suffix_of(from));
         return unary(g, op, to, o, target);
     }
     if (lab_is_float(from)) return float_to_integer(g, o, from, to, target);

@@ -21,7 +21,6 @@ typedef struct parser {
 const lab_token *parse_look(const parser *p, uint32_t ahead);
 void parse_skip(parser *p);
 bool parse_is(const parser *p, uint32_t punctuator);
-bool parse_is_keyword(const parser *p, lab_keyword keyword);
 bool parse_accept(parser *p, uint32_t punctuator);
 bool parse_accept_keyword(parser *p, lab_keyword keyword);
 void parse_expect(parser *p, uint32_t punctuator);
@@ -55,7 +54,6 @@ typedef struct initializer {
     uint32_t count;
     bool braces;
 } initializer;
-initializer parse_initializer(parser *p, const lab_type *type);
 
 /* Appends declarations to *last and returns the new end. */
 lab_statement **parse_local_declaration(parser *p, lab_statement **last);

@@ -290,7 +290,7 @@ static void braces(parser *p, lab_vector *values, const lab_type *of) {
     parse_leave(p);
 }
 
-initializer parse_initializer(parser *p, const lab_type *type) {
+static initializer read_initializer(parser *p, const lab_type *type) {
     initializer i = {0};
     lab_vector values = {0};
     parse_accept(p, '=');
@@ -402,7 +402,7 @@ static lab_statement *local_variable(parser *p, const specifiers *s) {
     const lab_type *type = parse_declarator(p, s->type ? s->type : lab_scalar(LAB_I32), &name);
     initializer i = {0};
     const bool has_value = starts_initializer(p);
-    if (has_value) i = parse_initializer(p, type);
+    if (has_value) i = read_initializer(p, type);
     if (!p->l->failed) type = local_type(p, s, type, has_value ? &i : NULL, d->at);
     if (p->l->failed) return d;
     d->symbol = parse_declare(p, name, type, d->at);
@@ -447,7 +447,7 @@ void parse_module_variable(parser *p, const specifiers *s, lab_name *name, const
                            lab_position at) {
     initializer i = {0};
     const bool has_value = starts_initializer(p);
-    if (has_value) i = parse_initializer(p, type);
+    if (has_value) i = read_initializer(p, type);
     if (p->l->failed) return;
     if (!s->is_extern) type = completed(p, type, has_value ? &i : NULL, at);
     lab_symbol *v = parse_declare(p, name, type, at);

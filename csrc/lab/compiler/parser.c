@@ -19,7 +19,7 @@ bool parse_is(const parser *p, uint32_t punctuator) {
     return t->kind == LAB_PUNCTUATOR && t->punctuator == punctuator;
 }
 
-bool parse_is_keyword(const parser *p, lab_keyword keyword) {
+static bool is_keyword(const parser *p, lab_keyword keyword) {
     const lab_token *t = parse_look(p, 0);
     return t->kind == LAB_NAME && t->name->keyword == (int)keyword;
 }
@@ -31,7 +31,7 @@ bool parse_accept(parser *p, uint32_t punctuator) {
 }
 
 bool parse_accept_keyword(parser *p, lab_keyword keyword) {
-    if (!parse_is_keyword(p, keyword)) return false;
+    if (!is_keyword(p, keyword)) return false;
     parse_skip(p);
     return true;
 }
@@ -100,7 +100,7 @@ static void parameter(parser *p, lab_function *f) {
 static void parameters(parser *p, lab_function *f) {
     if (parse_accept(p, ')')) return;
     const lab_token *second = parse_look(p, 1);
-    if (parse_is_keyword(p, LAB_KEY_VOID) && second->kind == LAB_PUNCTUATOR &&
+    if (is_keyword(p, LAB_KEY_VOID) && second->kind == LAB_PUNCTUATOR &&
         second->punctuator == ')') {
         parse_skip(p);
     } else {
@@ -198,7 +198,7 @@ static uint32_t host_head(const parser *p) {
 static bool skip_using(parser *p) {
     const lab_token *next = parse_look(p, 1);
     const bool is_namespace = next->kind == LAB_NAME && next->name->keyword == LAB_KEY_NAMESPACE;
-    if (!parse_is_keyword(p, LAB_KEY_USING) || !is_namespace) return false;
+    if (!is_keyword(p, LAB_KEY_USING) || !is_namespace) return false;
     while (!parse_is(p, ';') && parse_look(p, 0)->kind != LAB_END)
         parse_skip(p);
     parse_expect(p, ';');

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "blocks.h"
-#include "../../core/plan_parts.h"
 
 enum {
     SLOT_ALIGNMENT = 256,  /* that of device allocations */

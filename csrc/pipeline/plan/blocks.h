@@ -3,20 +3,9 @@
 #ifndef SMK_PIPELINE_BLOCKS_H
 #define SMK_PIPELINE_BLOCKS_H
 
+#include "../../core/integers.h"
 #include "plan.h"
 #include "rates.h"
-
-static inline int64_t min_i64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t max_i64(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static inline int64_t round_up(int64_t n, int64_t unit) {
-    return (n + unit - 1) / unit * unit;
-}
 
 enum { NONE = -1, MIN_BLOCK_ROWS = 128 /* fewer rows or columns would waste tiles */ };
 

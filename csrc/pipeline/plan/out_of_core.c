@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "blocks.h"
-#include "../../core/plan_parts.h"
 
 enum {
     RESULT_SLOTS = 2,   /* per compute stream: one being computed, one being copied out */

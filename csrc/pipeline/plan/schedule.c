@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "blocks.h"
-#include "../../core/plan_parts.h"
 
 enum {
     IN_FLIGHT = 4,         /* slots per operand, if each block is used once */
