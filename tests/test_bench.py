@@ -66,7 +66,6 @@ def test_wrong_calls():
     with pytest.raises(smemkern.NoDeviceError, match="device='emu'"):
         smemkern.bench(device="cuda:99")
 
-
     with pytest.raises(TypeError, match="not 'gemm'; see op="):
         smemkern.bench("gemm", device="emu")
 
