@@ -213,9 +213,11 @@ CUgraphNode graph_find_clone(CUgraph g, const struct node *original) {
     for (size_t k = 0; k < g->n; k++) {
         CUgraphNode node = g->nodes[k];
         if (node->original == original) return node;
-        CUgraphNode inside =
-            node->work.kind == WORK_GRAPH ? graph_find_clone(node->work.of.graph, original) : NULL;
-        if (inside) return inside;
+        CUgraph *inner;
+        for (size_t i = work_graphs(&node->work, &inner); i--;) {
+            CUgraphNode inside = graph_find_clone(inner[i], original);
+            if (inside) return inside;
+        }
     }
     return NULL;
 }
@@ -249,7 +251,11 @@ static CUresult in_order(CUgraph g, CUresult (*each)(CUgraphNode node)) {
 }
 
 static CUresult check_node(CUgraphNode node) {
-    return node->work.kind == WORK_GRAPH ? graph_check(node->work.of.graph) : CUDA_SUCCESS;
+    CUgraph *inner;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t k = work_graphs(&node->work, &inner); k-- && !result;)
+        result = graph_check(inner[k]);
+    return result;
 }
 
 CUresult graph_check(CUgraph g) {
@@ -264,6 +270,7 @@ static CUresult run_node(CUgraphNode node) {
 }
 
 CUresult graph_run(CUgraph g) {
+    if (g->launched) conditions_reset(g);
     const CUresult result = in_order(g, run_node);
     /* As a single kernel's, its fault is what later calls return. */
     return result && context_current() && result == context_current()->error ? CUDA_SUCCESS
@@ -281,9 +288,14 @@ static bool same_needs(const struct node *a, const struct node *b) {
 
 static CUresult update_node(CUgraphNode to, CUgraphNode from, unsigned *why, CUgraphNode *node) {
     work w;
-    if (to->work.kind == WORK_GRAPH)
-        return graph_update(to->work.of.graph, from->work.of.graph, why, node);
-    const CUresult result = work_clone(&from->work, &w);
+    CUgraph *inner, *inner_from;
+    const size_t n = work_graphs(&to->work, &inner);
+    CUresult result = CUDA_SUCCESS;
+    if (n != work_graphs(&from->work, &inner_from)) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    for (size_t k = 0; k < n && !result; k++)
+        result = graph_update(inner[k], inner_from[k], why, node);
+    if (n) return result;
+    result = work_clone(&from->work, &w);
     if (result) return result;
     work_free(&to->work);
     to->work = w;
