@@ -198,3 +198,12 @@ def test_machine_code_only(compiled, run_program):
 def test_ptx_for_a_newer_gpu(compiled, run_program):
     _, out, _ = run_program("--gpu", "a100", compiled("saxpy", *NEWER))
     assert "compute_90, newer than this GPU" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("options", [(), ("--shuffle", "1")], ids=["in-order", "shuffled"])
+def test_kernels_that_launch_kernels(compiled, run_program, options):
+    seed = random.randrange(1000)
+    program = compiled("children", "-rdc=true", "-arch=sm_80", "-std=c++17")
+    status, out, err = run_program(*options, program, seed)
+    assert (status, err) == (0, "") and out.startswith("PASS\n"), (seed, out)
+    assert ": 0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out
