@@ -107,7 +107,8 @@ typedef struct smk_children {
 
 enum {
     SMK_FIND_HAZARDS = 1, /* faults are findings too; they do not fail the run */
-    SMK_EQUAL_WRITES = 2  /* also report races of threads that write the same value */
+    SMK_EQUAL_WRITES = 2, /* also report races of threads that write the same value */
+    SMK_UNTIL_FULL = 4    /* a full record of accesses ends the search and not the run */
 };
 
 typedef struct smk_job {
@@ -266,6 +267,7 @@ typedef struct smk_trace {
     smk_hazard *hazards;
     size_t n_hazards;
     bool checked;    /* the hazard detector was on */
+    bool full;       /* ... until its record was full (SMK_UNTIL_FULL) */
     bool incomplete; /* the run ended at a fault, which is one of the hazards, or by an interrupt */
     void *texts;     /* storage of the strings in sites and hazards; NULL: none */
     void (*free_texts)(void *);

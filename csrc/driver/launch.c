@@ -165,6 +165,14 @@ static void list_buffers(smk_buffer *buffers, unsigned char **written, bool chec
             (smk_buffer){host, bytes, SMK_IN | SMK_OUT};
 }
 
+/* What a launch has written is not known. */
+static void set_all_complete(void) {
+    for (size_t k = 0; k < memory_count(); k++) {
+        allocation *a = memory_at(k);
+        if (a && a->live && a->written) memory_set_complete(a);
+    }
+}
+
 static CUresult error_of(const smk_status *status, const smk_trace *trace) {
     for (size_t k = 0; trace && trace->incomplete && k < trace->n_hazards; k++) {
         if (trace->hazards[k].kind == SMK_HAZARD_OUT_OF_BOUNDS) return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -221,6 +229,7 @@ static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
     report_frames_json(&j, &callers);
     list_allocations(&j, examined ? trace : NULL);
     json_true_false(&j, "interrupted", status->code == SMK_INTERRUPTED);
+    json_true_false(&j, "full", trace->full);
     json_next(&j, "trace");
     if (examined && (!status->code || trace->incomplete))
         report_trace(&j, trace);
@@ -270,11 +279,12 @@ CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) 
                        .printed = &text,
                        .children = children,
                        .trace = examined ? &trace : NULL,
-                       .hazards = checked ? SMK_FIND_HAZARDS : 0};
+                       .hazards = checked ? SMK_FIND_HAZARDS | SMK_UNTIL_FULL : 0};
         const double start = driver_seconds();
         watch_begin(&job, f->signature.entry);
         emu_run(&job, &status);
         watch_end();
+        if (trace.full) set_all_complete();
         keep_printed(&text);
         result = error_of(&status, examined ? &trace : NULL);
         record(f, l, &trace, &status, driver_seconds() - start, examined);

@@ -56,6 +56,7 @@ class KernelRuns(NamedTuple):
     callers: tuple[Caller, ...]  # where it is launched
     errors: tuple[str, ...]  # launches that failed
     interrupted: tuple[str, ...]  # launches that Ctrl-C ended: where they were
+    full: int  # launches in which the record of accesses became full, and hazards are those until then
     trace: Trace | None  # the sums of the launches that were examined
 
     @property
@@ -274,6 +275,7 @@ def _kernel(
         tuple(callers),
         tuple(error for error, interrupted in failed if not interrupted),
         tuple(error for error, interrupted in failed if interrupted),
+        sum(record["full"] for record in records),
         _trace(name, traced, lines, is_suppressed) if traced else None,
     )
 

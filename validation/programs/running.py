@@ -122,7 +122,7 @@ def examine(program: Program, scratch: Path, limit: float, examined: bool = True
             status, out, err = limited(command, MAX_WAIT * limit, folder, cpu=limit)
         except subprocess.TimeoutExpired:
             continue
-        if children_seconds() - before >= limit:
+        if children_seconds() - before >= limit or status == 128 + signal.SIGXCPU:
             continue
         row = judged(program, status, out, err)
         if "--kernel" in kernels:
