@@ -86,9 +86,9 @@ def draw(framework: str, options: list[str], scratch: Path, seed: int) -> list[s
     )
     sets: dict[str, list[str]] = {}
     for line in sorted(set(done.stderr.splitlines())):
-        if "::" in line and " " not in line.partition("[")[0]:
-            if not any(part in line.partition("::")[0] for part in about.without):
-                sets.setdefault(line.partition("[")[0], []).append(line)
+        is_test = "::" in line and " " not in line.partition("[")[0]
+        if is_test and not any(part in line.partition("::")[0] for part in about.without):
+            sets.setdefault(line.partition("[")[0], []).append(line)
     if not sets:
         raise SystemExit(done.stderr[-2000:])
     chance = random.Random(seed)
