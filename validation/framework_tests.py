@@ -25,6 +25,7 @@ import xml.etree.ElementTree as xml
 from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,7 +65,9 @@ def arrange(framework: str, checkout: Path, scratch: Path) -> list[str]:
     if framework == "numba":  # its tests are in the package
         shutil.copy(checkout / about.config, scratch / "pytest.ini")
         shutil.copy(checkout / "testing" / "conftest.py", scratch)
-        return ["-o", "addopts=--benchmark-disable", "--pyargs"]
+        # Tests are named by their paths from there.
+        packages = Path(find_spec("numba_cuda").origin).parent.parent
+        return ["-o", "addopts=--benchmark-disable", f"--rootdir={packages}", "--pyargs"]
     shutil.copytree(checkout / about.tests, scratch / about.tests)
     shutil.copy(checkout / about.config, scratch)
     return []

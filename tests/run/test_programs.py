@@ -162,28 +162,55 @@ def test_a_race_has_its_lines(compiled, run_program):
     assert "cudaMalloc(&y" in text[leak["line"] - 1]
 
 
-def test_the_commands_of_the_page(tmp_path):
-    """The page's source, its commands but the installation, and what they print."""
+def follow_the_page(folder, commands, environment):
+    """Saves the page's source, and gives some of its commands to a shell: they print what it shows."""
+    page = PAGE.read_text(encoding="utf-8")
+    (folder / "sum.cu").write_text(run_programs.page_source())
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    shown = re.search(r"```text\n(.*?)```", page, re.S)[1]
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-len(shown.split()) :] == shown.split()
+    return done
+
+
+def commands_of_the_page():
     if not shutil.which("nvcc"):
         pytest.skip("needs nvcc")
-    page = PAGE.read_text(encoding="utf-8")
-    install, *commands = re.search(r"```sh\n(.*?)```", page, re.S)[1].splitlines()
+    return re.search(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1].splitlines()
+
+
+def test_the_commands_of_the_page(tmp_path):
+    """All but the installation."""
+    install, *commands = commands_of_the_page()
     assert install == "pip install ." and len(commands) == 2
-    (tmp_path / "sum.cu").write_text(run_programs.page_source())
     command = tmp_path / "bin" / "smemkern"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m smemkern "$@"\n')
     command.chmod(0o755)
-    done = subprocess.run(
-        ["bash", "-ec", "\n".join(commands)],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    shown = re.search(r"```text\n(.*?)```", page, re.S)[1]
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.split() == shown.split()
+    path = f"{command.parent}:{os.environ['PATH']}"
+    done = follow_the_page(tmp_path, commands, {**os.environ, "PATH": path})
+    assert not done.stderr and done.stdout.startswith("sum: ")
+
+
+@pytest.mark.long(instead="the commands without the installation")
+def test_the_page_in_a_clone(tmp_path):
+    """The three commands as they are, in a clone of the last commit and a new environment."""
+    commands = commands_of_the_page()
+    root, clone, venv = run_programs.ROOT, tmp_path / "clone", tmp_path / "venv"
+    if not (root / ".git").exists():
+        pytest.skip("needs a repository")
+    subprocess.run(["git", "clone", "-q", root, clone], check=True)
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    known = {name: value for name, value in os.environ.items() if not name.startswith("SMEMKERN_")}
+    known.pop("PYTHONPATH", None)
+    follow_the_page(clone, commands, {**known, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}"})
 
 
 def test_machine_code_only(compiled, run_program):
