@@ -163,7 +163,7 @@ def test_a_race_has_its_lines(compiled, run_program):
 
 
 def follow_the_page(folder, commands, environment):
-    """Saves the page's source, and gives some of its commands to a shell: they print what it shows."""
+    """Saves the page's source, and runs some of its commands: they print what it shows."""
     page = PAGE.read_text(encoding="utf-8")
     (folder / "sum.cu").write_text(run_programs.page_source())
     done = subprocess.run(
