@@ -258,17 +258,14 @@ def transpose(seconds: float) -> Record:
     return movement.transpose(seconds)
 
 
-def tune(folder: Path, commit: str) -> Record:
-    """Also writes timings.json next to the results: the new smemkern/timings.json."""
-    import smemkern
-    from smemkern._variants import cost_model
-    from tune import tune
+def tune(results: Results, minutes: float) -> Record:
+    """The times go to a separate file, to which tune.py fits the GPU's table."""
+    from tune import measure
 
-    record = tune()
-    timings = [cost_model.Timing(**entry) for entry in record.pop("timings")]
-    facts = {"gpu": smemkern.devices()[0].description, "commit": commit}
-    cost_model.write(folder / "timings.json", timings, facts)
-    return record
+    record = {**results.facts, **measure(minutes)}
+    path = results.path.with_name(f"times-{results.path.stem}.json.xz")
+    records.save(path, json.dumps(record))
+    return {"seed": record["seed"], "calls": len(record["lines"])}
 
 
 def sweep(draws: int) -> Record:
@@ -325,6 +322,7 @@ def main() -> int:
     parser.add_argument(
         "--draws", type=int, default=60, help="random calls of each kind in `sweep`"
     )
+    parser.add_argument("--minutes", type=float, default=6, help="that `tune` takes")
     parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
     )
@@ -347,7 +345,7 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
-        "tune": lambda: tune(options.results, results.facts["commit"]),
+        "tune": lambda: tune(results, options.minutes),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.seconds),
         "sweep": lambda: sweep(options.draws),

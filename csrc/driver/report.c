@@ -313,6 +313,7 @@ static void party(json *j, const smk_party *p) {
     json_open(j, NULL, '[');
     json_text(j, NULL, p->file);
     json_number(j, NULL, p->line);
+    json_number(j, NULL, p->ptx_line);
     json_text(j, NULL, p->text);
     place(j, p->block);
     place(j, p->thread);
