@@ -177,6 +177,7 @@ static CUresult add(CUgraphNode *out, CUgraph g, const CUgraphNode *needs, size_
 static CUresult set(CUgraphNode n, params *p) {
     work w;
     if (!handle_is(n, HANDLE_NODE) || !p || type_of(n) != p->type) return CUDA_ERROR_INVALID_VALUE;
+    if (capture_uses_work(&n->work)) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = make(p, &w);
     if (result) return result;
     work_free(&n->work);
@@ -437,7 +438,8 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode n, unsigned *out) {
 }
 
 static CUresult destroy_node(CUgraphNode n) {
-    if (!handle_is(n, HANDLE_NODE) || capture_uses(n->graph)) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle_is(n, HANDLE_NODE) || capture_uses(n->graph) || capture_uses_work(&n->work))
+        return CUDA_ERROR_INVALID_VALUE;
     graph_remove(n);
     return CUDA_SUCCESS;
 }

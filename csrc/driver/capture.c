@@ -282,6 +282,15 @@ EXPORT CUresult cuStreamEndCapture(CUstream s, CUgraph *out) {
 bool capture_uses(const struct graph *g) {
     for (const capture *c = captures; c; c = c->next)
         if (c->graph == g) return true;
+    for (size_t k = 0; k < g->n && captures; k++)
+        if (capture_uses_work(&g->nodes[k]->work)) return true;
+    return false;
+}
+
+bool capture_uses_work(work *w) {
+    CUgraph *inner;
+    for (size_t k = work_graphs(w, &inner); k--;)
+        if (capture_uses(inner[k])) return true;
     return false;
 }
 

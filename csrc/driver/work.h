@@ -189,8 +189,10 @@ CUresult condition_set(uint64_t handle, unsigned value);
 typedef struct capture capture;
 CUresult capture_of(CUstream stream, capture **out);
 CUresult capture_add(capture *into, CUstream stream, work *w);
-/* Whether a capture adds to the graph now: then it is not to be changed otherwise. */
+/* Whether a capture adds to the graph, or one that is part of it, now: then it is not to be changed
+ * otherwise. */
 bool capture_uses(const struct graph *g);
+bool capture_uses_work(work *w);
 /* Calls that wait, or that captures do not allow: the error, after which the capture is invalid. */
 CUresult capture_check_unsafe(void);
 CUresult capture_check_wait(CUstream stream); /* a NULL stream: for all of them */
