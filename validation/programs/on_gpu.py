@@ -36,9 +36,10 @@ MAX_TEXT = 100_000  # bytes of its output
 
 def run(folder: Path, record: Path) -> None:
     """Runs all programs of the folder. The record is written after each of them."""
-    rows = {}
+    rows: dict[str, Row] = {}
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    gpu = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+    asked = shutil.which(query[0]) and subprocess.run(query, capture_output=True, text=True)
+    gpu = asked.stdout.strip() if asked else "not known"
     for row in json.loads((folder / "programs.json").read_text()):
         start = time.monotonic()
         rows[row["name"]] = executed(folder / row["folder"], row["command"])
@@ -134,8 +135,8 @@ def emulated(folder: Path, command: list[str]) -> Row:
     return {"status": status, "text": text, "errors": errors[-500:]}
 
 
-def opened(folder: Path, command: list[str], below: Path) -> list[Path]:
-    """The files below a folder that the program reads. It may fail: there is no GPU."""
+def opened(folder: Path, command: list[str], *below: Path) -> list[Path]:
+    """The files below some folders that the program reads."""
     from .running import limited
 
     with tempfile.NamedTemporaryFile() as log:
@@ -145,7 +146,7 @@ def opened(folder: Path, command: list[str], below: Path) -> list[Path]:
         text = Path(log.name).read_text(errors="replace")
     names = re.findall(r"O_RDONLY.* = \d+<([^>]+)>", text)
     files = {Path(name) for name in names}
-    return sorted(file for file in files if file.is_file() and below in file.parents)
+    return sorted(file for file in files if file.is_file() and set(below) & set(file.parents))
 
 
 def needs_only_the_system(program: Path) -> bool:
@@ -197,15 +198,16 @@ def prepared(
     """Builds a program, runs it, and copies what it needs to run elsewhere. None: not possible."""
     if program.left_out or program.build(scratch):
         return None
-    given = [word.replace("{out}", str(scratch)) for word in program.command]
     folder = program.folder or scratch
-    binary = (folder / given[0]).resolve()
+    binary = (folder / program.command[0].replace("{out}", str(scratch))).resolve()
+    given = [f"./{binary.name}", *program.command[1:]]  # some programs print their name
     if not binary.is_file() or not needs_only_the_system(binary):
         return None
     subprocess.run(["strip", binary], check=True)
     try:
         row = emulated(folder, given)
-        files = opened(folder, given, program.folder.parent if program.folder else checkout)
+        below = (program.folder.parent,) if program.folder else (checkout, scratch.resolve())
+        files = [file for file in opened(folder, given, *below) if file != binary]
     except subprocess.TimeoutExpired:
         return None
     if sum(file.stat().st_size for file in (binary, *files)) > min(room, BYTES // 8):
@@ -214,17 +216,18 @@ def prepared(
     source = program.folder.parent if program.folder else checkout / "Samples" / program.name
     place = to / suite / (program.name if program.folder is None else "")
     for file in files:
-        if not file.is_relative_to(source):
+        base = next((one for one in (scratch, source) if file.is_relative_to(one)), None)
+        if base is None:
             return None
-        (place / file.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, place / file.relative_to(source))
+        (place / file.relative_to(base)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, place / file.relative_to(base))
     inside = place if program.folder is None else place / program.folder.name
     inside.mkdir(parents=True, exist_ok=True)
     shutil.copy(binary, inside / binary.name)
     return {
         "name": f"{suite}/{program.name}",
         "folder": str(inside.relative_to(to)),
-        "command": [f"./{binary.name}", *given[1:]],
+        "command": given,
         **row,
     }
 
