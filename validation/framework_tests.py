@@ -31,6 +31,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+# pytest takes no names with brackets in them, which CuPy's have. A name can have several lines, of
+# which --collect-only shows the first as the test's.
+ONLY_ONE = """
+import os
+def pytest_collection_modifyitems(items):
+    items[:] = [one for one in items if one.nodeid.startswith(os.environ["ONLY"])][:1]
+"""
 
 
 @dataclass(frozen=True)
@@ -105,17 +112,20 @@ def run_test(test: str, options: list[str], scratch: Path, limit: float) -> dict
     junit = scratch / "junit.xml"
     junit.unlink(missing_ok=True)
     words = [sys.executable, "-m", "smemkern", "run", "--json", sys.executable, *PYTEST]
+    place = test.partition("::")[0]
     if options:  # the installed package's tests: by their module
-        path, _, rest = test.partition("::")
-        name = path[path.index("numba/cuda/tests") :].removesuffix(".py").replace("/", ".")
-        test = f"{name}::{rest}"
+        place = place[place.index("numba/cuda/tests") :].removesuffix(".py").replace("/", ".")
+    (scratch / "only_one.py").write_text(ONLY_ONE)
+    environment = {"CUPY_CACHE_DIR": str(scratch / "cache"), "ONLY": test, "PYTHONPATH": "."}
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
     started = time.monotonic()
     process = subprocess.Popen(
-        [*words, f"--junitxml={junit}", *options, test],
+        [*words, "-p", "only_one", f"--junitxml={junit}", *options, place],
         cwd=scratch,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "CUPY_CACHE_DIR": str(scratch / "cache")},
+        env={**os.environ, **environment},
         start_new_session=True,
     )
     slow = False

@@ -31,16 +31,18 @@ static void drop(smk_child *items, size_t n) {
     free(items);
 }
 
+/* A launch that is not possible does not run. The kernel that asked for it has ended, and sees no
+ * error. */
 static CUresult run_launch(CUmodule m, const smk_child *c, smk_children *its) {
     CUfunction f;
-    CUresult result = module_function(m, c->launch.entry, &f);
-    if (!result) result = launch_check(f, &c->launch);
-    if (result)
-        report_misuse("launch", NULL,
-                      "a kernel launches %s with a size that the GPU does not have, or more shared "
-                      "memory than it may use",
-                      c->launch.entry);
-    return result ? result : launch_once(f, &c->launch, its);
+    const CUresult result = module_function(m, c->launch.entry, &f);
+    if (result) return result;
+    if (!launch_check(f, &c->launch)) return launch_once(f, &c->launch, its);
+    report_misuse("launch", NULL,
+                  "a kernel launches %s with a size that the GPU does not have, or more shared "
+                  "memory than it may use",
+                  c->launch.entry);
+    return CUDA_SUCCESS;
 }
 
 static CUresult run_copy(const smk_child *c) {

@@ -234,3 +234,38 @@ def test_kernels_that_launch_kernels(compiled, run_program, options):
     status, out, err = run_program(*options, program, seed)
     assert (status, err) == (0, "") and out.startswith("PASS\n"), (seed, out)
     assert ": 0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out
+
+
+WRONG_CHILDREN = """
+#include <cstdio>
+__global__ void child(int *x) { *x = 5; }
+__global__ void parent(int *x) {
+    child<<<1, 1, 200000>>>(x);
+    child<<<1, 2000>>>(x + 1);
+    child<<<1, 1>>>(x + 2);
+    child<<<1, 1>>>(x + 9);
+    child<<<1, 1>>>(x);
+}
+int main() {
+    int *x, back[3];
+    cudaMalloc(&x, sizeof back);
+    cudaMemset(x, 0, sizeof back);
+    parent<<<1, 1>>>(x);
+    printf("%d\\n", cudaDeviceSynchronize());
+}
+"""
+
+
+def test_launches_of_kernels_that_are_wrong(run_program, tmp_path):
+    """Two that are not possible do not run; after an access out of bounds nothing more does."""
+    program = run_programs.compiled(
+        tmp_path, "wrong", "-rdc=true", "-arch=sm_80", text=WRONG_CHILDREN
+    )
+    status, found = document(run_program, program)
+    _, _, err = run_program("--json", program)
+    assert err == "700\n"  # CUDA_ERROR_ILLEGAL_ADDRESS
+    launches = {one["kernel"]: one["launches"] for one in found["kernels"]}
+    assert launches == {"_Z6parentPi": 1, "_Z5childPi": 2}
+    [hazard] = [row for one in found["kernels"] for row in one["hazards"]]
+    [misuse] = found["misuses"]
+    assert (hazard["kind"], hazard["line"], misuse["kind"]) == ("out of bounds", 3, "launch")
