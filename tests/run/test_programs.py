@@ -268,4 +268,4 @@ def test_launches_of_kernels_that_are_wrong(run_program, tmp_path):
     assert launches == {"_Z6parentPi": 1, "_Z5childPi": 2}
     [hazard] = [row for one in found["kernels"] for row in one["hazards"]]
     [misuse] = found["misuses"]
-    assert (hazard["kind"], hazard["line"], misuse["kind"]) == ("out of bounds", 3, "launch")
+    assert (hazard["kind"], hazard["line"], misuse["kind"]) == ("out-of-bounds", 3, "launch")
