@@ -179,7 +179,8 @@ class _Lines:
                 lists += [one["callers"], one["freed"]]
             for frames in lists:
                 for path, offset, _ in frames or ():
-                    wanted.setdefault(path, set()).add(offset)
+                    if not _SYSTEM.search(path):
+                        wanted.setdefault(path, set()).add(offset)
         self._known: dict[tuple[str, int], tuple[str, str, int]] = {}
         if shutil.which("addr2line"):
             for path, offsets in wanted.items():
