@@ -45,7 +45,8 @@ void unwritten_note(hazards *h) {
     }
     const bool stopped = atomic_load(&l->stop);
     h->incomplete |= l->blocks != NULL || stopped || h->full;
-    if (stopped || h->full) return; /* nothing runs after it, and to collect gigabytes takes a minute */
+    if (stopped || h->full)
+        return; /* nothing runs after it, and to collect gigabytes takes a minute */
     for (uint32_t k = 0; k < h->n_written; k++) {
         const region *r = &l->regions[k];
         unsigned char *words = unwritten_words(h, k);
