@@ -1,9 +1,10 @@
-"""The generated part of docs/run.md: which programs of public suites run on the emulator."""
+"""The generated parts of docs/run.md: which programs of public suites, and which tests of Python
+packages, run on the emulator."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from cells import Record, markdown
 from records import read
@@ -82,5 +83,61 @@ def causes() -> str:
     return markdown(("result", "suite", "why", "programs", "number"), lines, 4)
 
 
+PACKAGES = {"numba": "numba-cuda", "cupy": "CuPy"}
+# Why tests fail, in words for what a record says.
+TEST_CAUSES = {
+    "time out": "not done within the time",
+    "radix_sort|merge_sort|thrust|cub": "Thrust and CUB are machine code",
+    "cubin|NO_BINARY_FOR_GPU": "the test loads machine code",
+    "CUSOLVER|CUBLAS|CUFFT|CURAND|CUSPARSE|cusolver": "a library of machine code",
+    "OutOfMemoryError": "a pool keeps no memory that was freed",
+    "lto|LTO": "link-time optimisation, whose input is no PTX",
+}
+
+
+def test_cause(name: str, row: Record) -> str:
+    told = " ".join(map(str, (name, row["result"], row.get("why"), row.get("errors"))))
+    return next((text for known, text in TEST_CAUSES.items() if re.search(known, told)), "?")
+
+
+def counted(row: Record) -> bool:
+    """Of a sample: it launches kernels, or does not pass."""
+    return bool(row["launches"]) or row["result"] not in ("passed", "skipped")
+
+
+def frameworks() -> str:
+    lines = []
+    for framework, package in PACKAGES.items():
+        if record := read(f"framework-tests-{framework}"):
+            rows = [row for row in record["tests"].values() if counted(row)]
+            results = Counter(row["result"] for row in rows)
+            failed = results["failed"] + results["time out"]
+            lines.append(
+                (package, record["version"], record["of"], len(rows))
+                + (results["passed"], results["skipped"], failed, record["seed"])
+            )
+    header = ("package", "version", "functions", "sample", "pass", "skipped", "fail", "seed")
+    return markdown(header, [tuple(map(str, line)) for line in lines], 2)
+
+
+def failed_tests() -> str:
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for framework, package in PACKAGES.items():
+        for name, row in (read(f"framework-tests-{framework}") or {"tests": {}})["tests"].items():
+            if row["result"] in ("failed", "time out"):
+                test = name.rpartition("::")[2].partition("[")[0]
+                found[package, test_cause(name, row)].append(f"`{test}`")
+    lines = [
+        (package, why, ", ".join(names), str(len(names)))
+        for (package, why), names in sorted(found.items())
+    ]
+    return markdown(("package", "why", "tests", "number"), lines, 3)
+
+
 def parts() -> dict[str, str]:
-    return {"suites": suites(), "causes": causes()}
+    return {
+        "suites": suites(),
+        "causes": causes(),
+        "frameworks": frameworks(),
+        "failed tests": failed_tests(),
+    }

@@ -25,11 +25,19 @@ import xml.etree.ElementTree as xml
 from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+# pytest takes no names with brackets in them, which CuPy's have. A name can have several lines, of
+# which --collect-only shows the first as the test's.
+ONLY_ONE = """
+import os
+def pytest_collection_modifyitems(items):
+    items[:] = [one for one in items if one.nodeid.startswith(os.environ["ONLY"])][:1]
+"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,9 @@ def arrange(framework: str, checkout: Path, scratch: Path) -> list[str]:
     if framework == "numba":  # its tests are in the package
         shutil.copy(checkout / about.config, scratch / "pytest.ini")
         shutil.copy(checkout / "testing" / "conftest.py", scratch)
-        return ["-o", "addopts=--benchmark-disable", "--pyargs"]
+        # Tests are named by their paths from there.
+        packages = Path(find_spec("numba_cuda").origin).parent.parent
+        return ["-o", "addopts=--benchmark-disable", f"--rootdir={packages}", "--pyargs"]
     shutil.copytree(checkout / about.tests, scratch / about.tests)
     shutil.copy(checkout / about.config, scratch)
     return []
@@ -102,17 +112,20 @@ def run_test(test: str, options: list[str], scratch: Path, limit: float) -> dict
     junit = scratch / "junit.xml"
     junit.unlink(missing_ok=True)
     words = [sys.executable, "-m", "smemkern", "run", "--json", sys.executable, *PYTEST]
+    place = test.partition("::")[0]
     if options:  # the installed package's tests: by their module
-        path, _, rest = test.partition("::")
-        name = path[path.index("numba/cuda/tests") :].removesuffix(".py").replace("/", ".")
-        test = f"{name}::{rest}"
+        place = place[place.index("numba/cuda/tests") :].removesuffix(".py").replace("/", ".")
+    (scratch / "only_one.py").write_text(ONLY_ONE)
+    environment = {"CUPY_CACHE_DIR": str(scratch / "cache"), "ONLY": test, "PYTHONPATH": "."}
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
     started = time.monotonic()
     process = subprocess.Popen(
-        [*words, f"--junitxml={junit}", *options, test],
+        [*words, "-p", "only_one", f"--junitxml={junit}", *options, place],
         cwd=scratch,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "CUPY_CACHE_DIR": str(scratch / "cache")},
+        env={**os.environ, **environment},
         start_new_session=True,
     )
     slow = False

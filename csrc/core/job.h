@@ -83,9 +83,32 @@ typedef struct smk_text {
     size_t size, lost;
 } smk_text;
 
+/* What a kernel asks to be done when its launch has ended: launches, copies and memsets of CUDA's
+ * device runtime, and values of the conditions of graphs. */
+typedef enum smk_child_kind {
+    SMK_CHILD_LAUNCH,
+    SMK_CHILD_COPY,     /* `bytes` from `from` to `to` */
+    SMK_CHILD_SET,      /* `bytes` at `to`, to the byte `from` */
+    SMK_CHILD_CONDITION /* the condition `to` gets the value `from` */
+} smk_child_kind;
+
+typedef struct smk_child {
+    smk_child_kind kind;
+    bool tail;         /* after all others of the launch, and theirs */
+    smk_launch launch; /* its args are from malloc, `bytes` of them; `entry` is the module's */
+    uint64_t to, from, bytes;
+    uint64_t block; /* that asked */
+} smk_child;
+
+typedef struct smk_children {
+    smk_child *items; /* from malloc */
+    size_t n, room;
+} smk_children;
+
 enum {
     SMK_FIND_HAZARDS = 1, /* faults are findings too; they do not fail the run */
-    SMK_EQUAL_WRITES = 2  /* also report races of threads that write the same value */
+    SMK_EQUAL_WRITES = 2, /* also report races of threads that write the same value */
+    SMK_UNTIL_FULL = 4    /* a full record of accesses ends the search and not the run */
 };
 
 typedef struct smk_job {
@@ -123,6 +146,10 @@ typedef struct smk_job {
     /* "emu": receives printf output, ordered by launch and block; NULL: discarded. On "cuda" the
      * driver writes it to the process's standard output. */
     smk_text *printed;
+
+    /* "emu": receives the children of the launches, ordered by launch and block; also if the run
+     * fails. NULL: kernels that ask for some fail. */
+    smk_children *children;
 
     void *stream;      /* "cuda": a CUstream; NULL: a stream of our own */
     bool asynchronous; /* "cuda": return once all is enqueued; no buffer is in host memory */
@@ -242,6 +269,7 @@ typedef struct smk_trace {
     smk_hazard *hazards;
     size_t n_hazards;
     bool checked;    /* the hazard detector was on */
+    bool full;       /* ... until its record was full (SMK_UNTIL_FULL) */
     bool incomplete; /* the run ended at a fault, which is one of the hazards, or by an interrupt */
     void *texts;     /* storage of the strings in sites and hazards; NULL: none */
     void (*free_texts)(void *);

@@ -78,10 +78,11 @@ static CUresult make(params *p, work *out) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return make_event(WORK_RECORD, p->of.event, out);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return make_alloc(&p->of.alloc, out);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return make_free(p->of.dptr, out);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return conditional_make(&p->of.conditional, out);
     default: break;
     }
     if (p->type > 13) return CUDA_ERROR_INVALID_VALUE;
-    report_unsupported("nodes of external semaphores, of batches and with conditions");
+    report_unsupported("nodes of external semaphores and of batches");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -92,6 +93,7 @@ static CUgraphNodeType type_of(const struct node *n) {
                                             [WORK_SET] = CU_GRAPH_NODE_TYPE_MEMSET,
                                             [WORK_HOST] = CU_GRAPH_NODE_TYPE_HOST,
                                             [WORK_GRAPH] = CU_GRAPH_NODE_TYPE_GRAPH,
+                                            [WORK_CONDITIONAL] = CU_GRAPH_NODE_TYPE_CONDITIONAL,
                                             [WORK_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
                                             [WORK_WAIT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT,
                                             [WORK_ALLOC] = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
@@ -175,6 +177,7 @@ static CUresult add(CUgraphNode *out, CUgraph g, const CUgraphNode *needs, size_
 static CUresult set(CUgraphNode n, params *p) {
     work w;
     if (!handle_is(n, HANDLE_NODE) || !p || type_of(n) != p->type) return CUDA_ERROR_INVALID_VALUE;
+    if (capture_uses_work(&n->work)) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = make(p, &w);
     if (result) return result;
     work_free(&n->work);
@@ -435,7 +438,8 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode n, unsigned *out) {
 }
 
 static CUresult destroy_node(CUgraphNode n) {
-    if (!handle_is(n, HANDLE_NODE) || capture_uses(n->graph)) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle_is(n, HANDLE_NODE) || capture_uses(n->graph) || capture_uses_work(&n->work))
+        return CUDA_ERROR_INVALID_VALUE;
     graph_remove(n);
     return CUDA_SUCCESS;
 }
@@ -654,7 +658,9 @@ static CUresult launch_exec(CUgraphExec e, CUstream s) {
     if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
     const work own = {.kind = WORK_GRAPH, .of.graph = e->graph};
     const CUresult result = work_clone(&own, &w);
-    return result ? result : work_submit(s, &w);
+    if (result) return result;
+    w.of.graph->launched = true;
+    return work_submit(s, &w);
 }
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec e, CUstream s) {
@@ -744,8 +750,8 @@ EXPORT CUresult cuGraphReleaseUserObject(CUgraph g, CUuserObject o, unsigned n) 
 /* ---- pictures ---- */
 
 static CUresult print_dot(CUgraph g, const char *name) {
-    static const char *const kinds[] = {"empty", "kernel", "copy", "set",   "host",
-                                        "graph", "record", "wait", "alloc", "free"};
+    static const char *const kinds[] = {"empty",       "kernel", "copy", "set",   "host", "graph",
+                                        "conditional", "record", "wait", "alloc", "free"};
     if (!handle_is(g, HANDLE_GRAPH) || !name) return CUDA_ERROR_INVALID_VALUE;
     FILE *file = fopen(name, "w");
     if (!file) return CUDA_ERROR_OPERATING_SYSTEM;

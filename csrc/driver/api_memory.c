@@ -435,7 +435,7 @@ static CUresult pointer_attribute(void *out, int attribute, CUdeviceptr address)
 }
 
 EXPORT CUresult cuPointerGetAttribute(void *out, int attribute, CUdeviceptr address) {
-    DRIVER_CALL(cuPointerGetAttribute, NEED_CONTEXT, pointer_attribute(out, attribute, address));
+    DRIVER_CALL(cuPointerGetAttribute, NEED_INIT, pointer_attribute(out, attribute, address));
 }
 
 /* Attributes of an address that is not CUDA's are zeros. */
@@ -455,6 +455,5 @@ static CUresult pointer_attributes(unsigned n, const int *attributes, void **out
 
 EXPORT CUresult cuPointerGetAttributes(unsigned n, int *attributes, void **out,
                                        CUdeviceptr address) {
-    DRIVER_CALL(cuPointerGetAttributes, NEED_CONTEXT,
-                pointer_attributes(n, attributes, out, address));
+    DRIVER_CALL(cuPointerGetAttributes, NEED_INIT, pointer_attributes(n, attributes, out, address));
 }

@@ -260,8 +260,8 @@ static bool is_unjoined(const capture *c) {
 static CUresult finish(CUstream s, CUgraph *out) {
     if (!stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
     capture *c = of_place(place_of(s));
-    if (!out) return CUDA_ERROR_INVALID_VALUE;
-    *out = NULL;
+    if (!out && (!c || c->owned)) return CUDA_ERROR_INVALID_VALUE;
+    if (out) *out = NULL;
     if (!c) return CUDA_ERROR_ILLEGAL_STATE;
     if (c->origin != s) return invalidate(c, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     if (c->mode != RELAXED && c->thread != &thread_mode)
@@ -269,10 +269,8 @@ static CUresult finish(CUstream s, CUgraph *out) {
     const CUresult result = c->invalid       ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                             : is_unjoined(c) ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
                                              : CUDA_SUCCESS;
-    if (!result)
-        *out = c->graph;
-    else if (c->owned)
-        graph_free(c->graph);
+    if (!result && out) *out = c->graph;
+    if (result && c->owned) graph_free(c->graph);
     remove_capture(c);
     return result;
 }
@@ -284,6 +282,15 @@ EXPORT CUresult cuStreamEndCapture(CUstream s, CUgraph *out) {
 bool capture_uses(const struct graph *g) {
     for (const capture *c = captures; c; c = c->next)
         if (c->graph == g) return true;
+    for (size_t k = 0; k < g->n && captures; k++)
+        if (capture_uses_work(&g->nodes[k]->work)) return true;
+    return false;
+}
+
+bool capture_uses_work(work *w) {
+    CUgraph *inner;
+    for (size_t k = work_graphs(w, &inner); k--;)
+        if (capture_uses(inner[k])) return true;
     return false;
 }
 

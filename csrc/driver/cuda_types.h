@@ -182,7 +182,8 @@ typedef enum CUgraphNodeType {
     CU_GRAPH_NODE_TYPE_WAIT_EVENT,
     CU_GRAPH_NODE_TYPE_EVENT_RECORD,
     CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10,
-    CU_GRAPH_NODE_TYPE_MEM_FREE = 11
+    CU_GRAPH_NODE_TYPE_MEM_FREE = 11,
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
 } CUgraphNodeType;
 
 typedef struct CUDA_KERNEL_NODE_PARAMS { /* the first version ends before kern */
@@ -227,6 +228,13 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS {
     CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
+typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
+    uint64_t handle;
+    unsigned type, size;
+    CUgraph *phGraph_out;
+    CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
 typedef struct CUgraphNodeParams {
     unsigned type;
     int reserved0[3];
@@ -244,6 +252,7 @@ typedef struct CUgraphNodeParams {
         CUevent event;
         CUDA_MEM_ALLOC_NODE_PARAMS alloc;
         CUdeviceptr dptr;
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
     } of;
     long long reserved2;
 } CUgraphNodeParams;

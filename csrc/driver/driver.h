@@ -64,7 +64,8 @@ typedef enum handle_kind {
     HANDLE_NODE,
     HANDLE_GRAPH_EXEC,
     HANDLE_USER_OBJECT,
-    HANDLE_PHYSICAL
+    HANDLE_PHYSICAL,
+    HANDLE_CONDITION
 } handle_kind;
 
 /* The first member of each object that a program has a handle of. */

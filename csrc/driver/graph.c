@@ -214,9 +214,11 @@ CUgraphNode graph_find_clone(CUgraph g, const struct node *original) {
     for (size_t k = 0; k < g->n; k++) {
         CUgraphNode node = g->nodes[k];
         if (node->original == original) return node;
-        CUgraphNode inside =
-            node->work.kind == WORK_GRAPH ? graph_find_clone(node->work.of.graph, original) : NULL;
-        if (inside) return inside;
+        CUgraph *inner;
+        for (size_t i = work_graphs(&node->work, &inner); i--;) {
+            CUgraphNode inside = graph_find_clone(inner[i], original);
+            if (inside) return inside;
+        }
     }
     return NULL;
 }
@@ -250,7 +252,11 @@ static CUresult in_order(CUgraph g, CUresult (*each)(CUgraphNode node)) {
 }
 
 static CUresult check_node(CUgraphNode node) {
-    return node->work.kind == WORK_GRAPH ? graph_check(node->work.of.graph) : CUDA_SUCCESS;
+    CUgraph *inner;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t k = work_graphs(&node->work, &inner); k-- && !result;)
+        result = graph_check(inner[k]);
+    return result;
 }
 
 CUresult graph_check(CUgraph g) {
@@ -265,6 +271,7 @@ static CUresult run_node(CUgraphNode node) {
 }
 
 CUresult graph_run(CUgraph g) {
+    if (g->launched) conditions_reset(g);
     const CUresult result = in_order(g, run_node);
     /* As a single kernel's, its fault is what later calls return. */
     return result && context_current() && result == context_current()->error ? CUDA_SUCCESS
@@ -280,32 +287,34 @@ static bool same_needs(const struct node *a, const struct node *b) {
     return true;
 }
 
-/* Sets *why and *node where the graphs, or children of theirs, differ in their shape. */
+/* Sets *why and *node where the graphs, or those in their nodes, differ in their shape. */
 static void compare(CUgraph to, CUgraph from, unsigned *why, CUgraphNode *node) {
     enum { TOPOLOGY = 2, TYPE = 3 };
     if (to->n != from->n) *why = TOPOLOGY;
     for (size_t k = 0; k < to->n && !*why; k++) {
         CUgraphNode a = to->nodes[k], b = from->nodes[k];
-        if (a->work.kind != b->work.kind) *why = TYPE;
+        CUgraph *inner, *inner_from;
+        const size_t n = work_graphs(&a->work, &inner), n_from = work_graphs(&b->work, &inner_from);
+        if (a->work.kind != b->work.kind || n != n_from) *why = TYPE;
         if (!same_needs(b, a)) *why = TOPOLOGY;
-        if (*why)
-            *node = b;
-        else if (a->work.kind == WORK_GRAPH)
-            compare(a->work.of.graph, b->work.of.graph, why, node);
+        if (*why) *node = b;
+        for (size_t i = 0; i < n && !*why; i++)
+            compare(inner[i], inner_from[i], why, node);
     }
 }
 
 static CUresult copy_work(CUgraph to, CUgraph from) {
     CUresult result = CUDA_SUCCESS;
     for (size_t k = 0; k < to->n && !result; k++) {
-        work w, *old = &to->nodes[k]->work;
-        const work *given = &from->nodes[k]->work;
-        if (old->kind == WORK_GRAPH) {
-            result = copy_work(old->of.graph, given->of.graph);
-        } else if (!(result = work_clone(given, &w))) {
-            work_free(old);
-            *old = w;
-        }
+        work w, *old = &to->nodes[k]->work, *given = &from->nodes[k]->work;
+        CUgraph *inner, *inner_from;
+        const size_t n = work_graphs(old, &inner);
+        work_graphs(given, &inner_from);
+        for (size_t i = 0; i < n && !result; i++)
+            result = copy_work(inner[i], inner_from[i]);
+        if (n || result || (result = work_clone(given, &w))) continue;
+        work_free(old);
+        *old = w;
     }
     return result;
 }

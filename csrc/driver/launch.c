@@ -103,28 +103,26 @@ static CUresult wrong_size(CUfunction f) {
                                 : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult check_limits(CUfunction f, const CUlaunchConfig *c, bool cooperative) {
-    const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
-    const unsigned grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
-    const unsigned block[3] = {c->blockDimX, c->blockDimY, c->blockDimZ};
+CUresult launch_check(CUfunction f, const smk_launch *l) {
+    const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     for (int k = 0; k < 3; k++) /* attributes 2 to 4: of blocks; 5 to 7: of grids */
-        if (!grid[k] || !block[k] || grid[k] > (unsigned)device_attribute(5 + k) ||
-            block[k] > (unsigned)device_attribute(2 + k))
+        if (!l->grid[k] || !l->block[k] || l->grid[k] > (unsigned)device_attribute(5 + k) ||
+            l->block[k] > (unsigned)device_attribute(2 + k))
             return wrong_size(f);
     if (threads > (uint64_t)device_attribute(MAX_THREADS)) return wrong_size(f);
     if (threads > f->signature.max_threads) return CUDA_ERROR_INVALID_VALUE;
     const size_t allowed =
         f->max_dynamic_shared > SHARED_DEFAULT ? f->max_dynamic_shared : SHARED_DEFAULT;
     const size_t statics = f->signature.static_shared_bytes;
-    if (c->sharedMemBytes > allowed ||
-        (allowed == SHARED_DEFAULT && statics + c->sharedMemBytes > SHARED_DEFAULT &&
-         c->sharedMemBytes > f->max_dynamic_shared))
+    if (l->shared_bytes > allowed ||
+        (allowed == SHARED_DEFAULT && statics + l->shared_bytes > SHARED_DEFAULT &&
+         l->shared_bytes > f->max_dynamic_shared))
         return CUDA_ERROR_INVALID_VALUE;
     int blocks;
-    if (!cooperative) return CUDA_SUCCESS;
-    const CUresult result = launch_occupancy(f, (int)threads, c->sharedMemBytes, &blocks);
+    if (!l->cooperative) return CUDA_SUCCESS;
+    const CUresult result = launch_occupancy(f, (int)threads, l->shared_bytes, &blocks);
     if (result) return result;
-    return (uint64_t)grid[0] * grid[1] * grid[2] >
+    return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] >
                    (uint64_t)blocks * (uint64_t)device_attribute(SMS)
                ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
                : CUDA_SUCCESS;
@@ -166,6 +164,14 @@ static void list_buffers(smk_buffer *buffers, unsigned char **written, bool chec
     if (host_region_buffer(&host, &bytes))
         buffers[emu_buffer_of((uintptr_t)host, &offset)] =
             (smk_buffer){host, bytes, SMK_IN | SMK_OUT};
+}
+
+/* What a launch has written is not known. */
+static void set_all_complete(void) {
+    for (size_t k = 0; k < memory_count(); k++) {
+        allocation *a = memory_at(k);
+        if (a && a->live && a->written) memory_set_complete(a);
+    }
 }
 
 static CUresult error_of(const smk_status *status, const smk_trace *trace) {
@@ -217,6 +223,7 @@ static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
     report_frames_json(&j, &callers);
     list_allocations(&j, examined ? trace : NULL);
     json_true_false(&j, "interrupted", status->code == SMK_INTERRUPTED);
+    json_true_false(&j, "full", trace->full);
     json_next(&j, "trace");
     if (examined && (!status->code || trace->incomplete))
         report_trace(&j, trace);
@@ -233,7 +240,7 @@ static bool wants_trace(CUfunction f) {
            f->launches <= report_launch_limit();
 }
 
-static CUresult run(CUfunction f, const smk_launch *l) {
+CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) {
     const size_t n = memory_count();
     smk_trace trace = {0};
     smk_status status = {0};
@@ -264,12 +271,14 @@ static CUresult run(CUfunction f, const smk_launch *l) {
                        .sample = sample,
                        .n_sample = n_sample,
                        .printed = &text,
+                       .children = children,
                        .trace = examined ? &trace : NULL,
-                       .hazards = checked ? SMK_FIND_HAZARDS : 0};
+                       .hazards = checked ? SMK_FIND_HAZARDS | SMK_UNTIL_FULL : 0};
         const double start = driver_seconds();
         watch_begin(&job, f->signature.entry);
         emu_run(&job, &status);
         watch_end();
+        if (trace.full) set_all_complete();
         keep_printed(&text);
         result = error_of(&status, examined ? &trace : NULL);
         record(f, l, &trace, &status, driver_seconds() - start, examined);
@@ -293,7 +302,7 @@ CUresult launch_prepare(CUfunction f, const CUlaunchConfig *c, void **params, vo
         .cluster = {(uint32_t)f->cluster[0], (uint32_t)f->cluster[1], (uint32_t)f->cluster[2]},
         .shared_bytes = c->sharedMemBytes};
     CUresult result = read_attributes(c, &l);
-    if (!result) result = check_limits(f, c, l.cooperative);
+    if (!result) result = launch_check(f, &l);
     if (result) return result;
     const size_t bytes = f->signature.args_bytes;
     unsigned char *block = calloc(1, bytes + 1);
@@ -316,7 +325,12 @@ CUresult launch_kernel(const kernel_work *w) {
     smk_launch l = w->launch;
     l.entry = f->signature.entry;
     module_ran(f->module);
-    const CUresult result = run(f, &l);
+    smk_children children = {0};
+    CUresult result = launch_once(f, &l, &children);
+    if (result)
+        children_drop(&children);
+    else
+        result = children_run(f->module, &children);
     if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) return result;
     /* As on a GPU, the launch succeeds, and later calls return the kernel's error. */
     CUcontext context = context_current();

@@ -27,7 +27,8 @@ enum {
     MAX_ALLOCATIONS = 1 << 20,
     QUARANTINE = 256,
     WORD_BYTES = 4,
-    PAGE = 4096
+    PAGE = 4096,
+    LARGE = 8 << 20
 };
 static const size_t MAX_FILLED = 64u << 20; /* larger allocations begin as zeros */
 
@@ -190,7 +191,10 @@ static void begin(size_t k, memory_kind kind, void *host, size_t bytes, unsigned
 static void *map_anywhere(size_t bytes) {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
+    if (at == MAP_FAILED) return NULL;
+    /* Blocks are far from each other, so with small pages most requests miss the host's TLB. */
+    if (bytes >= LARGE) madvise(at, bytes, MADV_HUGEPAGE);
+    return at;
 }
 
 static void set_unwritten(allocation *a) {

@@ -43,7 +43,7 @@ frames report_frames(void) {
 }
 
 /* Each frame outside of this library: [object, offset in it, symbol]. */
-void report_frames_json(json *j, const frames *f) {
+static void write_frames(json *j, const frames *f) {
     Dl_info own = {0}, at;
     dladdr((void *)report_start, &own);
     json_open(j, NULL, '[');
@@ -56,6 +56,25 @@ void report_frames_json(json *j, const frames *f) {
         json_close(j, ']');
     }
     json_close(j, ']');
+}
+
+/* Loops launch from one line, and dladdr searches all symbols of an object. */
+void report_frames_json(json *j, const frames *f) {
+    static frames last;
+    static json text;
+    const size_t bytes = (size_t)f->n * sizeof *f->at;
+    if (!text.n || f->n != last.n || memcmp(f->at, last.at, bytes)) {
+        json_clear(&text);
+        write_frames(&text, f);
+        last = *f;
+    }
+    if (text.out_of_memory) {
+        j->out_of_memory = true;
+        json_clear(&text);
+        return;
+    }
+    json_next(j, NULL);
+    json_raw(j, text.text);
 }
 
 /* ---- start and end ---- */

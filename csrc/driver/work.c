@@ -26,6 +26,7 @@ CUresult work_run(const work *w) {
     case WORK_SET: return set_run(&w->of.set);
     case WORK_HOST: return call_host(&w->of.host);
     case WORK_GRAPH: return graph_run(w->of.graph);
+    case WORK_CONDITIONAL: return conditional_run(&w->of.conditional);
     case WORK_RECORD: return record_event(w->of.event);
     case WORK_ALLOC: return memory_revive(w->of.memory.address);
     case WORK_FREE: return memory_free(w->of.memory.address, false);
@@ -36,7 +37,13 @@ CUresult work_run(const work *w) {
 void work_free(work *w) {
     if (w->kind == WORK_KERNEL) free((void *)w->of.kernel.launch.args);
     if (w->kind == WORK_GRAPH) graph_free(w->of.graph);
+    if (w->kind == WORK_CONDITIONAL) conditional_free(&w->of.conditional);
     w->kind = WORK_EMPTY;
+}
+
+size_t work_graphs(work *w, CUgraph **out) {
+    *out = w->kind == WORK_CONDITIONAL ? w->of.conditional.bodies : &w->of.graph;
+    return w->kind == WORK_CONDITIONAL ? w->of.conditional.n : w->kind == WORK_GRAPH;
 }
 
 CUresult work_clone(const work *from, work *out) {
@@ -45,6 +52,10 @@ CUresult work_clone(const work *from, work *out) {
         const CUresult result = graph_clone(from->of.graph, &w.of.graph);
         if (result) return result;
         w.of.graph->owned = true;
+    }
+    if (w.kind == WORK_CONDITIONAL) {
+        const CUresult result = conditional_clone(&from->of.conditional, &w.of.conditional);
+        if (result) return result;
     }
     if (w.kind == WORK_KERNEL) {
         unsigned char *args = malloc(w.of.kernel.args_bytes + 1);

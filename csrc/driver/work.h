@@ -15,9 +15,10 @@ typedef enum work_kind {
     WORK_COPY,
     WORK_SET,
     WORK_HOST,
-    WORK_GRAPH,  /* of a child */
-    WORK_RECORD, /* an event */
-    WORK_WAIT,   /* for an event */
+    WORK_GRAPH,       /* of a child */
+    WORK_CONDITIONAL, /* graphs that run if, or while, a condition holds */
+    WORK_RECORD,      /* an event */
+    WORK_WAIT,        /* for an event */
     WORK_ALLOC,
     WORK_FREE
 } work_kind;
@@ -28,6 +29,16 @@ typedef struct kernel_work {
     size_t args_bytes;
 } kernel_work;
 
+/* CUgraphConditionalNodeType */
+typedef enum conditional_type { RUN_IF, RUN_WHILE, RUN_SWITCH } conditional_type;
+
+typedef struct conditional_work {
+    struct condition *condition;
+    conditional_type type;
+    unsigned n;
+    CUgraph *bodies; /* owned */
+} conditional_work;
+
 typedef struct work {
     work_kind kind;
     union {
@@ -36,6 +47,7 @@ typedef struct work {
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_HOST_NODE_PARAMS host;
         CUgraph graph; /* owned */
+        conditional_work conditional;
         CUevent event;
         struct {
             CUdeviceptr address;
@@ -48,6 +60,8 @@ typedef struct work {
 CUresult work_submit(CUstream stream, work *w);
 CUresult work_run(const work *w);
 void work_free(work *w);
+/* The graphs that are part of it. */
+size_t work_graphs(work *w, CUgraph **out);
 /* A copy that owns its own. */
 CUresult work_clone(const work *from, work *out);
 
@@ -86,7 +100,17 @@ CUresult set_run(const CUDA_MEMSET_NODE_PARAMS *s);
 CUresult launch_prepare(CUfunction f, const CUlaunchConfig *config, void **params, void **extra,
                         work *out);
 CUresult launch_kernel(const kernel_work *w);
+/* Whether the GPU can run a launch of this size. */
+CUresult launch_check(CUfunction f, const smk_launch *l);
+/* Runs it without its children, which it adds to the list. */
+CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children);
 CUresult launch_attribute(const CUlaunchAttribute *a, smk_launch *out);
+
+/* ---- children.c ---- */
+
+/* Runs the children of a launch of the module's kernels, and theirs. */
+CUresult children_run(CUmodule m, smk_children *children);
+void children_drop(smk_children *children);
 
 /* ---- array.c: arrays, textures and surfaces ---- */
 
@@ -123,6 +147,7 @@ struct graph {
     size_t n;
     CUgraph original; /* that it is a clone of */
     bool owned;       /* by a node, or an executable graph */
+    bool launched;    /* a clone of an executable graph, to run once */
     struct graph_object *objects;
 };
 
@@ -149,14 +174,27 @@ CUresult object_release(CUuserObject o, uint64_t n);
 CUresult graph_retain(CUgraph g, CUuserObject o, uint64_t n, bool move);
 CUresult graph_release(CUgraph g, CUuserObject o, uint64_t n);
 
+/* ---- condition.c ---- */
+
+CUresult conditional_make(CUDA_CONDITIONAL_NODE_PARAMS *p, work *out);
+CUresult conditional_run(const conditional_work *c);
+CUresult conditional_clone(const conditional_work *from, conditional_work *out);
+void conditional_free(conditional_work *c);
+/* At a launch of the graph: conditions that have a default value get it. */
+void conditions_reset(CUgraph g);
+/* From kernels. */
+CUresult condition_set(uint64_t handle, unsigned value);
+
 /* ---- capture.c ---- */
 
 /* The capture that a stream adds to; NULL: none. An error if it may not be used now. */
 typedef struct capture capture;
 CUresult capture_of(CUstream stream, capture **out);
 CUresult capture_add(capture *into, CUstream stream, work *w);
-/* Whether a capture adds to the graph now: then it is not to be changed otherwise. */
+/* Whether a capture adds to the graph, or one that is part of it, now: then it is not to be changed
+ * otherwise. */
 bool capture_uses(const struct graph *g);
+bool capture_uses_work(work *w);
 /* The graph is freed: captures that add to it are invalid. */
 void capture_forget(const struct graph *g);
 /* Calls that wait, or that captures do not allow: the error, after which the capture is invalid. */

@@ -56,12 +56,22 @@ def _suppressed(suppressions: Suppressions) -> Iterator[Node]:
             yield Paragraph(f"no finding matches the rule {rule.name!r} of {rule.file}", "dim")
 
 
+def _full(kernel: KernelRuns) -> str:
+    which = "1 launch" if kernel.full == 1 else f"{kernel.full} launches"
+    return (
+        f"the record of accesses became full in {which}: hazards are those until then; "
+        "--sample examines fewer blocks"
+    )
+
+
 def _kernel_nodes(kernel: KernelRuns, chosen: argparse.Namespace) -> Iterator[Node]:
     yield Paragraph(_launched(kernel))
     for error in kernel.errors:
         yield Paragraph(f"the launch failed: {error}", "bad")
     for where in kernel.interrupted:
         yield Paragraph(f"interrupted; the counts are those until then: {where}", "bad")
+    if kernel.full:
+        yield Paragraph(_full(kernel), "dim")
     trace = kernel.trace
     if trace is None:
         return
@@ -204,6 +214,7 @@ def _kernel_data(kernel: KernelRuns, chosen: argparse.Namespace) -> dict[str, An
         "seconds": kernel.seconds,
         "errors": kernel.errors,
         "interrupted": kernel.interrupted,
+        "full": kernel.full,
         "callers": [{"file": one.file, "line": one.line} for one in kernel.callers],
         "blocks": trace.blocks if trace else 0,
         "grid_blocks": trace.grid_blocks if trace else 0,
@@ -293,6 +304,7 @@ def page(found: ProgramRun) -> str:
     for kernel in found.kernels:
         told = [f"the launch failed: {error}" for error in kernel.errors]
         told += [f"interrupted: {where}" for where in kernel.interrupted]
+        told += [_full(kernel)] if kernel.full else []
         parts += [f"<p>{escape(text)}</p>" for text in (_launched(kernel), *told)]
         parts.append(markup(kernel.trace) if kernel.trace else "")
     texts = [_told(misuse) for misuse in (*found.misuses, *found.leaks)]

@@ -56,6 +56,7 @@ class KernelRuns(NamedTuple):
     callers: tuple[Caller, ...]  # where it is launched
     errors: tuple[str, ...]  # launches that failed
     interrupted: tuple[str, ...]  # launches that Ctrl-C ended: where they were
+    full: int  # launches whose record of accesses became full: hazards are those until then
     trace: Trace | None  # the sums of the launches that were examined
 
     @property
@@ -175,7 +176,8 @@ class _Lines:
                 lists += [one["callers"], one["freed"]]
             for frames in lists:
                 for path, offset, _ in frames or ():
-                    wanted.setdefault(path, set()).add(offset)
+                    if not _SYSTEM.search(path):
+                        wanted.setdefault(path, set()).add(offset)
         self._known: dict[tuple[str, int], tuple[str, str, int]] = {}
         if shutil.which("addr2line"):
             for path, offsets in wanted.items():
@@ -272,6 +274,7 @@ def _kernel(
         tuple(callers),
         tuple(error for error, interrupted in failed if not interrupted),
         tuple(error for error, interrupted in failed if interrupted),
+        sum(record["full"] for record in records),
         _trace(name, traced, lines, is_suppressed) if traced else None,
     )
 

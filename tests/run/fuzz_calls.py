@@ -89,7 +89,10 @@ cuMemHostRegister_v2 r c i|cuMemHostUnregister r|cuMemHostGetDevicePointer_v2 >a
 cuPointerGetAttributes i8 x k a|cuStreamCopyAttributes h h|cuEventRecordWithFlags h h i
 cuOccupancyAvailableDynamicSMemPerBlock p h i i|cuOccupancyMaxPotentialBlockSize p p h z s i
 cuModuleEnumerateFunctions p i8 h|cuLibraryEnumerateKernels p i8 h|cuLaunchKernelEx L h k z
-cuGraphDebugDotPrint h z i|cuGraphInstantiateWithParams >h h z|cuStreamSetAttribute h i p"""
+cuGraphConditionalHandleCreate >h h h 0 0|cuGraphConditionalHandleCreate >h h h 0 1
+cuGraphAddNode_v2 >h h l z 0 N|cuGraphAddNode >h h l 0 N|cuGraphNodeSetParams h N
+cuStreamBeginCaptureToGraph h h z z 0 0|cuGraphDebugDotPrint h z i
+cuGraphInstantiateWithParams >h h z|cuStreamSetAttribute h i p"""
 CALLS = f"{CALLS}\n{MORE}"
 CALLS = [call.split() for line in CALLS.splitlines() for call in line.split("|")]
 
@@ -252,6 +255,9 @@ STRUCTURES = {
     "S": lambda: words(  # CUDA_MEMSET_NODE_PARAMS
         address(), size(), halves(7, rng.choice([1, 2, 4, 3])), size(), number()
     ),
+    "N": lambda: words(  # CUgraphNodeParams of a node with a condition, which is 0
+        13, 0, handle_of("Conditional"), halves(rng.randrange(4), rng.choice([0, 1, 1, 2, 3])), 0, 0
+    ),
     "R": lambda: words(  # CUDA_RESOURCE_DESC
         rng.randrange(5),
         rng.choice([handle_of("cuArray"), address()]),
@@ -321,6 +327,9 @@ def call(words_of_call):
             kept = handles if one == ">h" else addresses
             kept.append((made.value, name) if one == ">h" else made.value)
             del kept[:-100]
+    if "N" in letters and name.startswith("cuGraphAdd") and result == 0:
+        bodies = ctypes.cast(KEPT[-1][4], ctypes.POINTER(ctypes.c_uint64))
+        handles.append((bodies[0], "cuGraphCreate"))
 
 
 seen = {}

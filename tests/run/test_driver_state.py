@@ -198,3 +198,52 @@ for key in (1, 2, 3):
 print(d.cuDevicePrimaryCtxReset_v2(0))
 """
     assert printed(code) == ["1", "0", "3", "0", "0"]
+
+
+def test_attributes_of_a_pointer_need_no_context():
+    """As the first thing that CuPy asks: whether the host's memory is pinned."""
+    code = """
+d.cuCtxSetCurrent(None)
+kind, context = c_int(7), c_void_p(7)
+attributes, out = (c_int * 2)(2, 1), (c_void_p * 2)(addressof(kind), addressof(context))
+print(d.cuPointerGetAttributes(2, attributes, out, c_void_p(addressof(kind))))
+print(kind.value, context.value)
+"""
+    assert printed(code) == ["0", "0", "None"]
+
+
+NODE = """
+class Parameters(Structure):
+    _fields_ = [("type", c_uint64), ("_", c_uint64), ("condition", c_uint64), ("kind", c_uint),
+                ("n", c_uint), ("bodies", POINTER(c_void_p)), ("more", c_uint64 * 30)]
+graph, stream, node, handle = c_void_p(), c_void_p(), c_void_p(), c_uint64()
+d.cuGraphCreate(byref(graph), 0), d.cuStreamCreate(byref(stream), 1)
+d.cuGraphConditionalHandleCreate(byref(handle), graph, context, 0, 0)
+def add(kind, n, condition=None):
+    global given
+    given = Parameters(13, 0, (condition or handle).value, kind, n)
+    return d.cuGraphAddNode_v2(byref(node), graph, None, None, c_size_t(0), byref(given))
+"""
+
+
+def test_nodes_with_conditions_that_do_not_exist():
+    code = """
+print(*(add(kind, n) for kind in range(4) for n in range(4)))
+print(add(0, 1, c_uint64(graph.value)), add(0, 1, c_uint64(3)))
+print(d.cuGraphConditionalHandleCreate(byref(handle), node, context, 0, 0))
+print(d.cuGraphConditionalHandleCreate(byref(handle), graph, context, 0, 2))
+"""
+    # if, while, switch, and no kind: with 0 to 3 bodies
+    kinds = "1 0 0 1", "1 0 1 1", "1 0 0 0", "1 1 1 1"
+    assert printed(NODE + code) == [*" ".join(kinds).split(), "1", "1", "1", "1"]
+
+
+def test_a_body_that_is_captured_cannot_be_destroyed():
+    code = """
+print(add(0, 1))
+body = c_void_p(given.bodies[0])
+print(d.cuStreamBeginCaptureToGraph(stream, body, None, None, c_size_t(0), 0))
+print(d.cuGraphDestroyNode(node), d.cuGraphDestroy(graph), d.cuGraphDestroy(body))
+print(d.cuStreamEndCapture(stream, None), d.cuGraphDestroyNode(node), d.cuGraphDestroy(graph))
+"""
+    assert printed(NODE + code) == ["0", "0", "1", "1", "1", "0", "0", "0"]

@@ -162,28 +162,55 @@ def test_a_race_has_its_lines(compiled, run_program):
     assert "cudaMalloc(&y" in text[leak["line"] - 1]
 
 
-def test_the_commands_of_the_page(tmp_path):
-    """The page's source, its commands but the installation, and what they print."""
+def follow_the_page(folder, commands, environment):
+    """Saves the page's source, and runs some of its commands: they print what it shows."""
+    page = PAGE.read_text(encoding="utf-8")
+    (folder / "sum.cu").write_text(run_programs.page_source())
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    shown = re.search(r"```text\n(.*?)```", page, re.S)[1]
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-len(shown.split()) :] == shown.split()
+    return done
+
+
+def commands_of_the_page():
     if not shutil.which("nvcc"):
         pytest.skip("needs nvcc")
-    page = PAGE.read_text(encoding="utf-8")
-    install, *commands = re.search(r"```sh\n(.*?)```", page, re.S)[1].splitlines()
+    return re.search(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1].splitlines()
+
+
+def test_the_commands_of_the_page(tmp_path):
+    """All but the installation."""
+    install, *commands = commands_of_the_page()
     assert install == "pip install ." and len(commands) == 2
-    (tmp_path / "sum.cu").write_text(run_programs.page_source())
     command = tmp_path / "bin" / "smemkern"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m smemkern "$@"\n')
     command.chmod(0o755)
-    done = subprocess.run(
-        ["bash", "-ec", "\n".join(commands)],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    shown = re.search(r"```text\n(.*?)```", page, re.S)[1]
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.split() == shown.split()
+    path = f"{command.parent}:{os.environ['PATH']}"
+    done = follow_the_page(tmp_path, commands, {**os.environ, "PATH": path})
+    assert not done.stderr and done.stdout.startswith("sum: ")
+
+
+@pytest.mark.long(instead="the commands without the installation")
+def test_the_page_in_a_clone(tmp_path):
+    """The three commands as they are, in a clone of the last commit and a new environment."""
+    commands = commands_of_the_page()
+    root, clone, venv = run_programs.ROOT, tmp_path / "clone", tmp_path / "venv"
+    if not (root / ".git").exists():
+        pytest.skip("needs a repository")
+    subprocess.run(["git", "clone", "-q", root, clone], check=True)
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    known = {name: value for name, value in os.environ.items() if not name.startswith("SMEMKERN_")}
+    known.pop("PYTHONPATH", None)
+    follow_the_page(clone, commands, {**known, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}"})
 
 
 def test_machine_code_only(compiled, run_program):
@@ -198,3 +225,47 @@ def test_machine_code_only(compiled, run_program):
 def test_ptx_for_a_newer_gpu(compiled, run_program):
     _, out, _ = run_program("--gpu", "a100", compiled("saxpy", *NEWER))
     assert "compute_90, newer than this GPU" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("options", [(), ("--shuffle", "1")], ids=["in-order", "shuffled"])
+def test_kernels_that_launch_kernels(compiled, run_program, options):
+    seed = random.randrange(1000)
+    program = compiled("children", "-rdc=true", "-arch=sm_80", "-std=c++17")
+    status, out, err = run_program(*options, program, seed)
+    assert (status, err) == (0, "") and out.startswith("PASS\n"), (seed, out)
+    assert ": 0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out
+
+
+WRONG_CHILDREN = """
+#include <cstdio>
+__global__ void child(int *x) { *x = 5; }
+__global__ void parent(int *x) {
+    child<<<1, 1, 200000>>>(x);
+    child<<<1, 2000>>>(x + 1);
+    child<<<1, 1>>>(x + 2);
+    child<<<1, 1>>>(x + 9);
+    child<<<1, 1>>>(x);
+}
+int main() {
+    int *x, back[3];
+    cudaMalloc(&x, sizeof back);
+    cudaMemset(x, 0, sizeof back);
+    parent<<<1, 1>>>(x);
+    printf("%d\\n", cudaDeviceSynchronize());
+}
+"""
+
+
+def test_launches_of_kernels_that_are_wrong(run_program, tmp_path):
+    """Two that are not possible do not run; after an access out of bounds nothing more does."""
+    program = run_programs.compiled(
+        tmp_path, "wrong", "-rdc=true", "-arch=sm_80", text=WRONG_CHILDREN
+    )
+    status, found = document(run_program, program)
+    _, _, err = run_program("--json", program)
+    assert err == "700\n"  # CUDA_ERROR_ILLEGAL_ADDRESS
+    launches = {one["kernel"]: one["launches"] for one in found["kernels"]}
+    assert launches == {"_Z6parentPi": 1, "_Z5childPi": 2}
+    [hazard] = [row for one in found["kernels"] for row in one["hazards"]]
+    [misuse] = found["misuses"]
+    assert (hazard["kind"], hazard["line"], misuse["kind"]) == ("out-of-bounds", 3, "launch")

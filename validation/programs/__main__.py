@@ -50,7 +50,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="programs whose name contains this text")
     parser.add_argument("--again", help="only those that have this result in the record")
     parser.add_argument("--resume", action="store_true", help="only those not in the record")
-    parser.add_argument("--limit", type=float, default=30, help="seconds of one run")
+    parser.add_argument("--limit", type=float, default=30, help="seconds of the processor per run")
+    parser.add_argument("--unexamined", action="store_true", help="run no kernel with observers")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no program after that")
     parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
@@ -67,7 +68,9 @@ def main() -> None:
         if (chosen.again and result != chosen.again) or time.monotonic() > until:
             continue
         with tempfile.TemporaryDirectory() as scratch:
-            rows[program.name] = running.examine(program, Path(scratch), chosen.limit)
+            rows[program.name] = running.examine(
+                program, Path(scratch), chosen.limit, not chosen.unexamined
+            )
         print(f"{program.name}: {rows[program.name]}", flush=True)
         write(file, chosen.suite, checkout, len(found), rows)
 

@@ -6,6 +6,7 @@ Samples that need graphics, a library beside cudart, or code in other languages 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
 
@@ -75,8 +76,10 @@ def build(folder: Path, checkout: Path, out: Path) -> str:
     return told or device_code(folder, out)
 
 
-def programs(checkout: Path) -> list[Program]:
+def programs(checkout: Path, only: Container[str] | None = None) -> list[Program]:
     found = sorted(file.parent for file in (checkout / "Samples").rglob("CMakeLists.txt"))
+    if only is not None:
+        found = [one for one in found if str(one.relative_to(checkout / "Samples")) in only]
     return [
         Program(
             str(folder.relative_to(checkout / "Samples")),

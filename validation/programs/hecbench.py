@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import subprocess
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
 
@@ -26,29 +27,42 @@ KNOWN = {
 }
 MAKING = {"sosfil-cuda": ["DEBUG=yes"]}  # which makes it smaller
 ARGUMENTS = {  # where smaller() gives a program too little to do
+    "affine-cuda": "data/CT-MONO2-16-brain.raw result.raw 1",
     "atomicIntrinsics-cuda": "10 1",
     "atomicPerf-cuda": "1",
+    "babelstream-cuda": "-s 65536 -n 2",
     "bilateral-cuda": "64 64 0.5 0.5 1",
     "bitonic-sort-cuda": "12 2",
     "blockScan-cuda": "256 1",
     "btree-cuda": "4096 4096",
     "channelShuffle-cuda": "2 32 32 1",
     "channelSum-cuda": "32 32 1",
+    "compute-score-cuda": "-p=8",
     "contract-cuda": "16 2",
+    "d3q19-bgk-cuda": "16",
     "dwconv-cuda": "4 8 32 32 1",
+    "ert-cuda": "1 64",
     "fresnel-cuda": "1",
     "fsm-cuda": "16",
     "gamma-correction-cuda": "64 64 256 1",
+    "goulash-cuda": "1 0.001",
+    "gpp-cuda": "16 2 64 4",
+    "linearprobing-cuda": "1 1",
     "matern-cuda": "16 1",
     "matrix-rotate-cuda": "64 1",
     "md-cuda": "1 1",
     "moe-align-cuda": "16",
     "nqueen-cuda": "10 4 1",
     "overlay-cuda": "640 480",
+    "pad-cuda": "-m 100 -n 100 -w 0 -r 1 -a 0.1",
     "pathfinder-cuda": "1000 20 5",
     "pool-cuda": "1 4 224 224 54 54 1",
     "qrg-cuda": "16",
+    "radixsort2-cuda": "-n=16384 -iterations=1",
     "rle-cuda": "--i=1 --n=100000",
+    "rsbench-cuda": "-s small -m event -l 1000",
+    "rsc-cuda": "-f input/vectors.csv -g 8 -w 0 -r 1",
+    "sc-cuda": "-a 0.1 -n 65536 -w 0 -r 1",
     "shuffle-cuda": "16 1",
     "sort-cuda": "1 1",
     "tissue-cuda": "8 1",
@@ -106,9 +120,11 @@ def build(folder: Path, _: Path) -> str:
     return complaint(words, folder, NVCC_APPEND_FLAGS=FLAGS)
 
 
-def programs(checkout: Path) -> list[Program]:
+def programs(checkout: Path, only: Container[str] | None = None) -> list[Program]:
     """Those with known races, and then all others in an order that is drawn."""
     folders = sorted(file.parent for file in checkout.glob("src/*-cuda/main.cu"))
+    if only is not None:
+        folders = [folder for folder in folders if folder.name in only]
     random.Random(SEED).shuffle(folders)
     folders.sort(key=lambda folder: folder.name not in KNOWN)
     return [read(folder) for folder in folders]

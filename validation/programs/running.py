@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ NO_DATA = re.compile(
     re.I,
 )
 COMPILING = 240  # seconds
+MAX_WAIT = 8  # seconds per second of the processor, as other work may run on this machine
 
 
 @dataclass
@@ -59,16 +63,22 @@ def complaint(command: list[str], folder: Path, **environment: str) -> str:
     return re.sub(r"/\S+/(?=[^/\s]+)", "", lines[0])[:160]
 
 
-def end_with_parent() -> None:
-    """In a child process: it gets SIGTERM if this one is killed."""
+def prepare(cpu: float | None) -> None:
+    """In a child process: it gets SIGTERM if this one is killed, and ends after that much time of
+    the processor."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    if cpu:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu), math.ceil(cpu) + 1))
 
 
 def limited(
-    command: list[str], seconds: float, folder: Path, environment: dict[str, str] | None = None
+    command: list[str],
+    seconds: float,
+    folder: Path,
+    environment: dict[str, str] | None = None,
+    cpu: float | None = None,
 ) -> tuple[int, str, str]:
-    """Runs a program in a session of its own, which ends with it. What is still running after the
-    limit gets SIGTERM first, so that a report of what was done follows: then the status is None."""
+    """Runs a program in a session of its own, which ends with it."""
     started = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -79,7 +89,7 @@ def limited(
         cwd=folder,
         env=os.environ | (environment or {}),
         start_new_session=True,
-        preexec_fn=end_with_parent,
+        preexec_fn=partial(prepare, cpu),
     )
     try:
         out, err = started.communicate(timeout=seconds)
@@ -90,8 +100,14 @@ def limited(
     return started.returncode, out, err
 
 
-def examine(program: Program, scratch: Path, limit: float) -> Row:
-    """The first two launches of each kernel are examined; none, if that takes too long."""
+def children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def examine(program: Program, scratch: Path, limit: float, examined: bool = True) -> Row:
+    """The first two launches of each kernel are examined; none, if that takes more than `limit`
+    seconds of the processor, or `examined` is false."""
     if program.left_out:
         return {"result": "left out", "why": program.left_out}
     if told := program.build(scratch):
@@ -99,16 +115,20 @@ def examine(program: Program, scratch: Path, limit: float) -> Row:
     given = [word.replace("{out}", str(scratch)) for word in program.command]
     folder = program.folder or scratch
     run = [sys.executable, "-m", "smemkern", "run", "--json", *program.options]
-    for examined in (["--launches", "2"], ["--kernel", "^$"]):
+    for kernels in (["--launches", "2"], ["--kernel", "^$"])[0 if examined else 1 :]:
+        before = children_seconds()
         try:
-            status, out, err = limited([*run, *examined, *given], limit, folder)
+            command = [*run, *kernels, *given]
+            status, out, err = limited(command, MAX_WAIT * limit, folder, cpu=limit)
         except subprocess.TimeoutExpired:
             continue
+        if children_seconds() - before >= limit or status == 128 + signal.SIGXCPU:
+            continue
         row = judged(program, status, out, err)
-        if "--kernel" in examined:
+        if "--kernel" in kernels:
             row["examined"] = False
         return row | {"arguments": program.command[1:]}
-    row = {"result": "too slow", "why": f"not done after {limit:.0f} s"}
+    row = {"result": "too slow", "why": f"not done after {limit:.0f} s of the processor"}
     return row | {"arguments": program.command[1:]}
 
 

@@ -21,9 +21,17 @@ void host_thread_join(pthread_t id) {
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Asked for once: it takes as long as a small launch. */
+static long processors(void) {
+    static long known;
+    long n = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!n) __atomic_store_n(&known, n = sysconf(_SC_NPROCESSORS_ONLN), __ATOMIC_RELAXED);
+    return n;
+}
+
 unsigned host_thread_limit(void) {
     const char *given = getenv("SMEMKERN_EMU_THREADS");
-    const long n = given && atoi(given) > 0 ? atoi(given) : sysconf(_SC_NPROCESSORS_ONLN);
+    const long n = given && atoi(given) > 0 ? atoi(given) : processors();
     return n < 1 ? 1 : (unsigned)n;
 }
 

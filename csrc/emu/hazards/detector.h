@@ -135,6 +135,7 @@ struct hazards {
     findings found;
     finding_context context;
     bool stopped, out_of_memory;
+    _Atomic bool full; /* SMK_UNTIL_FULL: nothing is recorded any more */
     /* of the job's launches so far: */
     written_bytes *written; /* by region */
     uint32_t n_written;
@@ -202,6 +203,8 @@ typedef struct detector {
     bool any_strong;     /* some strong access that is no operation of an mbarrier */
     bool epochs_cleared; /* because the logical clock restarted */
     bool out_of_memory;
+    bool full;      /* nothing is recorded any more */
+    size_t n_found; /* findings at the end of the last slice */
 } detector;
 
 /* ---- detector.c ---- */

@@ -58,6 +58,7 @@ static void begin_block(detector *d, const uint32_t block[3], uint32_t k) {
 
 static void on_block(void *state, const uint32_t block[3], uint32_t member, bool begin) {
     detector *d = state;
+    if (d->full) return;
     if (begin) {
         begin_block(d, block, member);
         return;
@@ -70,7 +71,8 @@ static void on_block(void *state, const uint32_t block[3], uint32_t member, bool
 /* ---- events ---- */
 
 static void on_memory(void *state, const emu_request *request) {
-    access_request(state, request);
+    detector *d = state;
+    if (!d->full) access_request(d, request);
 }
 
 static void cluster_wait(detector *d, const emu_sync *event) {
@@ -89,6 +91,7 @@ static void on_exit_of(detector *d, const emu_sync *event) {
 
 static void on_sync(void *state, const emu_sync *event) {
     detector *d = state;
+    if (d->full) return;
     detector_switch(d, event->member);
     switch (event->kind) {
     case EMU_BARRIER_ARRIVE:
@@ -111,9 +114,24 @@ static void on_sync(void *state, const emu_sync *event) {
     }
 }
 
-static bool on_exhausted(void *state) {
-    const detector *d = state;
+static bool is_exhausted(const detector *d) {
     return d->out_of_memory || d->hb.out_of_memory || d->found.out_of_memory;
+}
+
+/* At the end of a slice. What an order that could not be recorded has made look like a race is
+ * dropped. */
+static bool on_exhausted(void *state) {
+    detector *d = state;
+    const bool exhausted = is_exhausted(d);
+    if (!(d->hazards->flags & SMK_UNTIL_FULL)) return exhausted;
+    if (exhausted && !d->full) {
+        d->hazards->full = true;
+        while (d->found.n > d->n_found)
+            free(d->found.items[--d->found.n].message);
+    }
+    d->full |= d->hazards->full;
+    d->n_found = d->found.n;
+    return false;
 }
 
 static void on_fault(void *self, const emu_fault *fault) {
@@ -195,7 +213,7 @@ static void on_join(void *self, void *state) {
         findings_add(&h->found, d->found.items[k]);
         d->found.items[k].message = NULL;
     }
-    h->out_of_memory |= on_exhausted(d);
+    h->out_of_memory |= is_exhausted(d) && !d->full;
     d->next = h->joined;
     h->joined = d;
 }
@@ -236,7 +254,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
 
 static void on_finish(void *self) {
     hazards *h = self;
-    blocks_compare(h);
+    if (!h->full) blocks_compare(h);
     cas_reads_classify(h);
     unwritten_note(h);
     for (detector *d = h->joined, *next; d; d = next) {
@@ -293,6 +311,7 @@ smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status) {
     h->context.trace = out;
     out->n_hazards = findings_report(&h->found, &h->context, out->hazards);
     out->checked = true;
+    out->full = h->full;
     out->incomplete = h->stopped;
     return SMK_OK;
 }

@@ -44,8 +44,9 @@ void unwritten_note(hazards *h) {
         h->n_written = h->written ? l->n_regions : 0;
     }
     const bool stopped = atomic_load(&l->stop);
-    h->incomplete |= l->blocks != NULL || stopped;
-    if (stopped) return; /* nothing runs after it, and to collect gigabytes takes a minute */
+    h->incomplete |= l->blocks != NULL || stopped || h->full;
+    if (stopped || h->full)
+        return; /* nothing runs after it, and to collect gigabytes takes a minute */
     for (uint32_t k = 0; k < h->n_written; k++) {
         const region *r = &l->regions[k];
         unsigned char *words = unwritten_words(h, k);

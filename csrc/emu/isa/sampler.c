@@ -10,6 +10,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "alu_float.h"
 
@@ -59,7 +60,7 @@ static int64_t fixed_texels(const smk_texture *t, uint32_t d, double x) {
     const double limit = t->normalized ? 64 : 1 << 29;
     if (x != x || (repeats && fabs(x) >= REPEAT_LIMIT)) x = 0;
     if (!repeats) x = x < -limit ? -limit : x > limit ? limit : x;
-    int64_t fixed = (int64_t)floor(ldexp(x, FIXED_BITS));
+    int64_t fixed = (int64_t)floor(x * (1 << FIXED_BITS));
     if (repeats) fixed = remainder_of(fixed, 2 << FIXED_BITS);
     return t->normalized ? fixed * t->size[d] : fixed;
 }
@@ -140,6 +141,14 @@ static void find_corners(const bound_texture *t, uint64_t plane, const axis *axe
     }
 }
 
+/* 2^exponent, of a normal number: ldexp is slow. */
+static double power_of_2(int exponent) {
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
 enum { KEPT_FLOAT = 27, KEPT_HALF = 14, WEIGHT_BITS = 8 };
 
 /* The sum of weight * texel for corners of one plane. Texels are cut to `kept` bits below the
@@ -158,7 +167,8 @@ static double weigh_plane(const corners *from, uint32_t plane, int channel, int 
     for (uint32_t k = 0; k < from->n; k++) {
         const double x = f32_of_bits(from->texel[k].word[channel]);
         if (from->plane[k] == plane)
-            sum += from->weight[k] * ldexp(trunc(ldexp(x, kept - *largest)), *largest - kept) / ONE;
+            sum += from->weight[k] * trunc(x * power_of_2(kept - *largest)) *
+                   power_of_2(*largest - kept) / ONE;
     }
     return sum;
 }
@@ -173,7 +183,8 @@ static double add_planes(const corners *from, int channel, int kept, int lowest)
         sum[z] = weigh_plane(from, z, channel, kept, &largest[z]);
     const int exponent = largest[largest[1] > largest[0]], bias = 127;
     const int unit = ((exponent + bias) & ~3) - bias - kept - WEIGHT_BITS;
-    return ldexp(floor(ldexp(sum[0], -unit)) + floor(ldexp(sum[1], -unit)), unit);
+    const double scale = power_of_2(-unit);
+    return (floor(sum[0] * scale) + floor(sum[1] * scale)) * power_of_2(unit);
 }
 
 /* Rounds half away from 0 to the type: a number of bits, and the unit of its subnormal numbers. */
@@ -181,10 +192,12 @@ static double round_half_away(double x, int bits, int unit) {
     int exponent;
     frexp(x, &exponent);
     const int dropped = exponent - bits > unit ? exponent - bits : unit;
-    return ldexp(round(ldexp(x, -dropped)), dropped);
+    return round(x * power_of_2(-dropped)) * power_of_2(dropped);
 }
 
 static uint32_t weigh_floats(const corners *from, int channel, bool half) {
+    if (from->n == 1) /* nothing is cut or rounded; -0 becomes 0 */
+        return canonical_f32(f32_of_bits(from->texel[0].word[channel]) + 0.0f);
     const double sum = half ? add_planes(from, channel, KEPT_HALF, -14)
                             : add_planes(from, channel, KEPT_FLOAT, -126);
     if (!isfinite(sum)) return canonical_f32((float)sum);
@@ -237,8 +250,8 @@ static void scale_direction(const float *given, float *out) {
 /* From -1 to 1, to 0 to 1, cut to FIXED_BITS. NaN is 0 before. */
 static double face_coordinate(float x) {
     if (x != x) return 0.5;
-    const double units = floor(ldexp(x, FIXED_BITS - 1));
-    return (ldexp(units, 1 - FIXED_BITS) + 1) / 2;
+    const double scale = 1 << (FIXED_BITS - 1);
+    return (floor(x * scale) / scale + 1) / 2;
 }
 
 /* The face that the direction points to, and the coordinates in it, from 0 to 1. */

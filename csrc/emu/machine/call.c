@@ -12,8 +12,10 @@
 #include <string.h>
 
 #include "block.h"
+#include "provided.h"
 #include "control.h"
 #include "decode.h"
+#include "device_runtime.h"
 #include "heap.h"
 
 /* An argument or result on the caller's side. */
@@ -216,58 +218,74 @@ static void read_string(warp *w, const insn *i, int lane, uint64_t address, char
     out[n] = 0;
 }
 
-/* The lane's argument k: a scalar of at most 8 bytes, as select_provided has checked. */
-static uint64_t argument(const warp *w, const insn *i, int lane, uint32_t k) {
+void provided_read(const warp *w, const insn *i, int lane, uint32_t k, void *out, size_t bytes) {
     const call_site *site = i->extra;
     const passed_value *p = &site->arguments[k];
-    uint64_t value = 0;
     if (p->by == PASSED_SLOT)
-        memcpy(&value, slot_at(w, p, lane), p->bytes);
+        memcpy(out, slot_at(w, p, lane), bytes);
     else
-        local_get(w->local, lane, (unsigned char *)&value, w->split->frame->local_base + p->at,
-                  p->bytes);
+        local_get(w->local, lane, out, w->split->frame->local_base + p->at, bytes);
+}
+
+uint64_t provided_argument(const warp *w, const insn *i, int lane, uint32_t k) {
+    const call_site *site = i->extra;
+    uint64_t value = 0;
+    provided_read(w, i, lane, k, &value, site->arguments[k].bytes);
     return value;
+}
+
+/* The results of a call are behind the caller's local memory: where exec_results finds them. */
+static uint64_t results_at(const warp *w) {
+    const frame *caller = w->split->frame;
+    return caller->local_base + caller->program->local_bytes;
+}
+
+bool provided_reserve_result(warp *w, const insn *i) {
+    const call_site *site = i->extra;
+    if (local_reserve(w, results_at(w) + sizeof(uint64_t))) return true;
+    warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a call of %s",
+               site->callee->function->name);
+    return false;
+}
+
+void provided_return(warp *w, int lane, const void *result, size_t bytes) {
+    memcpy(local_at(w->local, lane, results_at(w)), result, bytes);
 }
 
 /* __assertfail(message, file, line, function, size of a character) */
 static const insn *exec_assertion(warp *w, const insn *i) {
     const int lane = first_lane(w->active);
     char message[300], file[300];
-    read_string(w, i, lane, argument(w, i, lane, 0), message, sizeof message);
-    read_string(w, i, lane, argument(w, i, lane, 1), file, sizeof file);
+    read_string(w, i, lane, provided_argument(w, i, lane, 0), message, sizeof message);
+    read_string(w, i, lane, provided_argument(w, i, lane, 1), file, sizeof file);
     return warp_fault(w, i, SMK_LAUNCH, w->active, "assertion `%s` failed at %s:%u", message, file,
-                      (unsigned)argument(w, i, lane, 2));
+                      (unsigned)provided_argument(w, i, lane, 2));
 }
 
 /* vprintf(format, arguments), one lane after the other. */
 static const insn *exec_print(warp *w, const insn *i) {
-    const frame *caller = w->split->frame;
-    const uint64_t result_at = caller->local_base + caller->program->local_bytes;
     int32_t result;
-    if (!local_reserve(w, result_at + sizeof result))
-        return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a call of printf");
+    if (!provided_reserve_result(w, i)) return NULL;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        if (!print_lane(w, i, lane, argument(w, i, lane, 0), argument(w, i, lane, 1), &result))
+        if (!print_lane(w, i, lane, provided_argument(w, i, lane, 0),
+                        provided_argument(w, i, lane, 1), &result))
             return NULL;
-        memcpy(local_at(w->local, lane, result_at), &result, sizeof result);
+        provided_return(w, lane, &result, sizeof result);
     }
     return i + 1;
 }
 
 /* malloc(bytes), one lane after the other. NULL where the heap has no room. */
 static const insn *exec_malloc(warp *w, const insn *i) {
-    const frame *caller = w->split->frame;
-    const uint64_t result_at = caller->local_base + caller->program->local_bytes;
     heap *h = w->block->launch->module->heap;
-    if (!local_reserve(w, result_at + sizeof(uint64_t)))
-        return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a call of malloc");
+    if (!provided_reserve_result(w, i)) return NULL;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         uint64_t address = 0, offset;
-        if (heap_allocate(h, argument(w, i, lane, 0), &offset))
+        if (heap_allocate(h, provided_argument(w, i, lane, 0), &offset))
             address = REGION_BASE(REGION_HEAP) + offset;
-        memcpy(local_at(w->local, lane, result_at), &address, sizeof address);
+        provided_return(w, lane, &address, sizeof address);
     }
     return i + 1;
 }
@@ -276,7 +294,7 @@ static const insn *exec_free(warp *w, const insn *i) {
     heap *h = w->block->launch->module->heap;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        const uint64_t address = argument(w, i, lane, 0);
+        const uint64_t address = provided_argument(w, i, lane, 0);
         if (!address) continue;
         const char *wrong = h && REGION_OF(address) == REGION_HEAP
                                 ? heap_release(h, REGION_OFFSET(address))
@@ -286,22 +304,6 @@ static const insn *exec_free(warp *w, const insn *i) {
                               (unsigned long long)address, wrong);
     }
     return i + 1;
-}
-
-/* Functions of the device runtime, with which kernels launch kernels. */
-static bool is_device_runtime(const char *name) {
-    static const char *const prefixes[] = {"__cudaCDP2", "cuda"};
-    for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
-        if (!strncmp(name, prefixes[k], strlen(prefixes[k]))) return true;
-    return false;
-}
-
-static const insn *exec_device_runtime(warp *w, const insn *i) {
-    const call_site *site = i->extra;
-    return warp_fault(w, i, SMK_UNSUPPORTED, w->active,
-                      "call of %s, a function of CUDA's device runtime; launches from a kernel are "
-                      "not supported",
-                      site->callee->function->name);
 }
 
 static const insn *exec_external(warp *w, const insn *i) {
@@ -317,31 +319,32 @@ static const insn *exec_external(warp *w, const insn *i) {
 static bool has_sizes(ptx_variable *const *variables, uint32_t n, const char *sizes) {
     bool same = n == strlen(sizes);
     for (uint32_t k = 0; same && k < n; k++)
-        same = !variables[k]->vector && variables[k]->size == (uint64_t)(sizes[k] - '0');
+        same = !variables[k]->vector &&
+               variables[k]->size == (sizes[k] == 'd' ? 12 : (uint64_t)(sizes[k] - '0'));
     return same;
 }
 
 /* The handler for a function without a body. The handlers expect the arguments of the driver's
  * function, so its declaration must match. */
 static exec_fn select_provided(decoder *dc, const ptx_function *f) {
-    static const struct {
-        const char *name, *parameters, *results; /* a digit: bytes */
-        exec_fn handler;
-    } provided[] = {{"__assertfail", "88488", "", exec_assertion},
-                    {"vprintf", "88", "4", exec_print},
-                    {"malloc", "8", "8", exec_malloc},
-                    {"free", "8", "", exec_free}};
-    for (size_t k = 0; k < sizeof provided / sizeof *provided; k++) {
-        if (strcmp(f->name, provided[k].name)) continue;
-        if (has_sizes(f->parameters, f->n_parameters, provided[k].parameters) &&
-            has_sizes(f->returns, f->n_returns, provided[k].results))
-            return provided[k].handler;
-        return decode_invalid(dc,
-                              "%s is declared with other parameters or results than the driver's "
-                              "function",
-                              f->name);
-    }
-    return is_device_runtime(f->name) ? exec_device_runtime : exec_external;
+    static const provided_function own[] = {{"__assertfail", "88488", "", exec_assertion},
+                                            {"vprintf", "88", "4", exec_print},
+                                            {"malloc", "8", "8", exec_malloc},
+                                            {"free", "8", "", exec_free},
+                                            {0}};
+    const provided_function *p = own;
+    while (p->name && strcmp(f->name, p->name))
+        p++;
+    if (!p->name) p = device_runtime_find(f->name);
+    if (!p) return exec_external;
+    if (!p->name) return p->handler;
+    if (has_sizes(f->parameters, f->n_parameters, p->parameters) &&
+        has_sizes(f->returns, f->n_returns, p->results))
+        return p->handler;
+    return decode_invalid(dc,
+                          "%s is declared with other parameters or results than the driver's "
+                          "function",
+                          f->name);
 }
 
 /* A scalar, or a component of a vector, that is passed in a register or as an immediate. False: it

@@ -114,6 +114,15 @@ unsigned char *heap_reach(heap *h, uint64_t offset, uint32_t bytes) {
     return state != RELEASED && offset % GRANULE + bytes <= state ? h->bytes + offset : NULL;
 }
 
+bool heap_holds(heap *h, uint64_t offset, uint64_t bytes) {
+    const uint64_t first = offset / GRANULE;
+    if (offset >= HEAP_BYTES || offset % GRANULE) return false;
+    pthread_mutex_lock(&h->lock);
+    const bool holds = h->length[first] && bytes <= h->size[first];
+    pthread_mutex_unlock(&h->lock);
+    return holds;
+}
+
 void heap_describe(heap *h, uint64_t offset, char *out, size_t size) {
     pthread_mutex_lock(&h->lock);
     uint64_t first = offset / GRANULE;

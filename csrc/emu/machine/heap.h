@@ -26,6 +26,8 @@ const char *heap_release(heap *h, uint64_t offset);
 
 /* The bytes (at most 16, aligned) at an offset. NULL: not all of them are allocated. */
 unsigned char *heap_reach(heap *h, uint64_t offset, uint32_t bytes);
+/* Whether all bytes are in the allocation that starts at an offset. */
+bool heap_holds(heap *h, uint64_t offset, uint64_t bytes);
 /* Says why heap_reach returned NULL. */
 void heap_describe(heap *h, uint64_t offset, char *out, size_t size);
 

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "block_group.h"
+#include "device_runtime.h"
 #include "../base/device.h"
 #include "../base/host_thread.h"
 #include "../base/size.h"
@@ -446,9 +447,11 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .caller = pthread_self(),
                 .finished = job->finished,
                 .max_instructions = job->max_instructions,
+                .children = job->children,
                 .slice = SLICE,
                 .status = status};
     unsigned char *parameters = NULL, *workspace = NULL;
+    const size_t first_child = job->children ? job->children->n : 0;
     bool sequential = false;
     smk_code code = check_shape(f, shape, status);
     if (code) return code;
@@ -496,6 +499,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
         stop_if_cancelled(&l);
         if (job->trace && l.sample) job->trace->blocks -= l.n_blocks - l.n_observed;
         print_end_launch(&l.printed, job->printed);
+        device_runtime_end_launch(&l, first_child);
         code = status->code;
     }
 out:

@@ -65,9 +65,10 @@ typedef struct launch {
     _Atomic uint64_t n_observed;   /* blocks of the sample that have run */
     _Atomic uint64_t next_group;
     _Atomic bool stop;
-    pthread_mutex_t lock; /* of status, of printed, and of the observer's fault and join */
+    pthread_mutex_t lock; /* of status, printed, children, and of the observer's fault and join */
     smk_status *status;
     print_log printed;
+    smk_children *children; /* of the job; NULL: its kernels may have none */
 } launch;
 
 /* `regions` lacks that of the kernel's parameters, which launch_run fills in from the job's

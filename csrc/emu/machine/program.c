@@ -7,6 +7,7 @@
 
 #include "../base/arena.h"
 #include "../base/guarded.h"
+#include "device_runtime.h"
 #include "heap.h"
 #include "spaces.h"
 
@@ -69,7 +70,8 @@ smk_code module_load(const struct instruction_set *isa, const char *key, const c
     m->constants = guarded_zeros(m->ptx->const_bytes);
     for (int k = 0; k < 2; k++)
         m->decoded[k] = calloc(m->ptx->n_functions + 1u, sizeof *m->decoded[k]);
-    if (ptx_find_function(m->ptx, "malloc") && !(m->heap = heap_new())) {
+    const bool allocates = ptx_find_function(m->ptx, "malloc") || device_runtime_needs_heap(m->ptx);
+    if (allocates && !(m->heap = heap_new())) {
         code = smk_fail_memory(status, HEAP_BYTES, "the heap of malloc");
         goto fail;
     }

@@ -60,7 +60,7 @@ typedef struct emu_module {
     ptx_module *ptx;
     unsigned char *globals, *constants; /* the module's variables */
     bool globals_moved;                 /* by emu_move_globals: memory of the caller */
-    struct heap *heap;                  /* NULL: the module does not declare malloc */
+    struct heap *heap;                  /* NULL: the module does not allocate */
     size_t bytes;                       /* of the variables and the parsed text */
     /* Decoded programs by function number: [0] for plain runs, [1] for observed ones. */
     _Atomic(program *) *decoded[2];
