@@ -86,7 +86,7 @@ TEST_CAUSES = {
     "time out": "not done within the time",
     "radix_sort|merge_sort|thrust|CUB": "Thrust and CUB are machine code",
     "cubin|NO_BINARY_FOR_GPU": "the test loads machine code",
-    "CUSOLVER|CUBLAS|CUFFT|CuFFT|CURAND|CUSPARSE": "another library, which is machine code",
+    "CUSOLVER|CUBLAS|CUFFT|CuFFT|CURAND|CUSPARSE|NCCL": "another library, which is machine code",
     "multi_?gpu|device ordinal": "needs several GPUs",
     "test_interaction_with_CuPy_default_pool": "a GPU's context takes memory, the emulator's none",
     "test_cpu_and_cuda_targets": "Numba 0.68 and this numba-cuda stamp files in different ways",
