@@ -56,7 +56,7 @@ class KernelRuns(NamedTuple):
     callers: tuple[Caller, ...]  # where it is launched
     errors: tuple[str, ...]  # launches that failed
     interrupted: tuple[str, ...]  # launches that Ctrl-C ended: where they were
-    full: int  # launches in which the record of accesses became full, and hazards are those until then
+    full: int  # launches whose record of accesses became full: hazards are those until then
     trace: Trace | None  # the sums of the launches that were examined
 
     @property
