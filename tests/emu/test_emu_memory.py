@@ -478,3 +478,30 @@ def test_strong_vectors_are_read_and_written_at_once(type_) -> None:
     pair, torn = np.zeros(2, {"u32": "u4", "u64": "u8"}[type_]), np.ones(1, "u4")
     smemkern.Kernel(PAIRS.format(type=type_), "pairs")(2, 1, pair, torn, device="emu")
     assert torn[0] == 0
+
+
+@pytest.mark.parametrize("linkage", [".common", ".weak"])
+def test_texts_that_are_linked_share_a_variable(linkage) -> None:
+    """As Numba's with debug information declare it."""
+    variable = f"{linkage} .global .align 8 .u64 shared_one;"
+    text = f"""
+.version 8.3
+.target sm_90
+.address_size 64
+{variable}
+.visible .entry k(.param .u64 out)
+{{
+    .reg .b64 %x, %out;
+    ld.param.u64 %out, [out];
+    ld.global.u64 %x, [shared_one];
+    st.global.u64 [%out], %x;
+    add.u64 %x, %x, 3;
+    st.global.u64 [shared_one], %x;
+    ret;
+}}
+{variable}
+"""
+    out, kernel = np.zeros(1, "u8"), smemkern.Kernel(text, "k")
+    for k in range(2):
+        kernel(1, 1, out, device="emu")
+        assert out[0] == 3 * k

@@ -25,7 +25,8 @@ GOOD = re.compile(
     r"\bPASS(?:ED)?\b|SUCCESS|\bcorrect\b|match!|\bOK\b|\bverified\b|max diff\S* 0\b", re.I
 )
 BAD = re.compile(
-    r"\bFAIL(?!\w*:? 0\b)|(?:mis|dis)match|incorrect|\bwrong|\bnot (?:equal|match|OK)", re.I
+    r"(?<!\b0 )\bFAIL(?!\w*:? 0\b)|(?:mis|dis)match|incorrect|\bwrong|\bnot (?:equal|match|OK)",
+    re.I,
 )
 NO_DATA = re.compile(
     r"fail\w* to (?:read|open)|(?:can ?not|could ?n.t|opening|open\w*) (?:\w+ )*file"

@@ -88,9 +88,9 @@ static bool module_item(parser *p) {
     for (;;)
         if (parser_accept_dot(p, "extern"))
             external = true;
-        else if (parser_accept_dot(p, "weak"))
-            weak = true;
-        else if (!parser_accept_dot(p, "visible") && !parser_accept_dot(p, "common"))
+        else if (parser_accept_dot(p, "weak") || parser_accept_dot(p, "common"))
+            weak = true; /* several texts that are linked may define it */
+        else if (!parser_accept_dot(p, "visible"))
             break;
     if (parser_accept_dot(p, "entry")) return parser_function(p, true, external, weak);
     if (parser_accept_dot(p, "func")) return parser_function(p, false, external, weak);
