@@ -1,4 +1,4 @@
-/* Nodes of graphs with a condition: a number that kernels set, and graphs that run because of it. */
+/* Nodes of graphs with a condition: a number that kernels set, and the graphs that run by it. */
 #include "work.h"
 
 #include <stdlib.h>

@@ -188,8 +188,8 @@ void emu_encode_tensor_map(const smk_tensor_map *map, uint64_t address,
  * copy. */
 static bool needs_copy(const smk_job *job, const smk_buffer *b) {
 #ifdef EMU_CHECKED
-    /* A copy has guard pages and canaries beside it (base/guarded.h). Buffers of a module that stays
-     * loaded can be windows on its variables. */
+    /* A copy has guard pages and canaries beside it (base/guarded.h). Buffers of a module that is
+     * loaded for longer can be windows on its variables. */
     if (!job->module) return true;
 #endif
     (void)job;

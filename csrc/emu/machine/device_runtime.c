@@ -76,7 +76,7 @@ static bool is_size(const uint32_t size[3], uint64_t max) {
            (uint64_t)size[0] * size[1] * size[2] <= max;
 }
 
-/* __cudaCDP2GetParameterBufferV2(kernel, grid, block, shared bytes): 0 if there is no such launch. */
+/* __cudaCDP2GetParameterBufferV2(kernel, grid, block, shared bytes): 0 if it cannot be launched. */
 static const insn *exec_parameters(warp *w, const insn *i) {
     const emu_module *m = w->block->launch->module;
     if (!w->block->launch->children) return refuse(w, i);
