@@ -23,7 +23,7 @@ from smemkern import _core
 SITE = "shared file line access width requests wavefronts ideal worst bytes direction callers"
 SITE += " worstRequest machineRequests machineWavefronts machineIdeal"
 HAZARD = "kind party other space offset width buffer variable variableAt count message"
-PARTY = "file line text block thread callers"
+PARTY = "file line ptxLine text block thread callers"
 TOTALS = {
     "warp_instructions": "warpInstructions",
     "barriers": "barriers",

@@ -79,6 +79,7 @@ static void party_json(json *t, const char *name, const smk_party *p) {
     json_open(t, NULL, '{');
     json_text(t, "file", p->file);
     json_number(t, "line", p->line);
+    json_number(t, "ptxLine", p->ptx_line);
     json_text(t, "text", p->text);
     json_extent(t, "block", p->block);
     json_extent(t, "thread", p->thread);

@@ -15,6 +15,7 @@ from .published_ceilings import PUBLISHED, Published, _key
 
 MEMORY = {  # GiB, and KiB of L2
     "V100": (16, 6 * KIB),
+    "T4": (16, 4 * KIB),
     "A100 40GB": (40, 40 * KIB),
     "A100": (80, 40 * KIB),
     "A10": (24, 6 * KIB),
@@ -22,6 +23,7 @@ MEMORY = {  # GiB, and KiB of L2
     "L4": (24, 48 * KIB),
     "L40S": (48, 96 * KIB),
     "RTX 4090": (24, 72 * KIB),
+    "RTX 5090": (32, 96 * KIB),
     "H100": (80, 50 * KIB),
     "H100 PCIe": (80, 50 * KIB),
 }

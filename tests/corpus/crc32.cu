@@ -1,4 +1,4 @@
-// CRC-32 of messages, one a thread, by a table that each block builds in shared memory.
+// CRC-32 of messages, one per thread, by a table that each block builds in shared memory.
 __global__ void crc32(const unsigned char *messages, int length, unsigned *crcs, int n) {
     __shared__ unsigned table[256];
     for (unsigned i = threadIdx.x; i < 256; i += blockDim.x) {

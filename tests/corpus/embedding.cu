@@ -1,4 +1,4 @@
-// Embedding lookup: rows of a table by 64-bit token numbers, 16 bytes a thread.
+// Embedding lookup: rows of a table by 64-bit token numbers, 16 bytes per thread.
 __global__ void embedding(const long long *tokens, const uint4 *table, uint4 *out, int width,
                           long long vocabulary) {
     long long token = tokens[blockIdx.x];

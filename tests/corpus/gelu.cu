@@ -1,4 +1,4 @@
-// GELU by tanh and by erf, for four elements a thread.
+// GELU by tanh and by erf, for four elements per thread.
 __device__ float gelu_tanh(float v) {
     return 0.5f * v * (1.0f + tanhf(0.7978845608f * (v + 0.044715f * v * v * v)));
 }

@@ -1,4 +1,4 @@
-// Matrix product with 64 x 64 tiles, float4 loads and 4 x 4 results a thread.
+// Matrix product with 64 x 64 tiles, float4 loads and 4 x 4 results per thread.
 __global__ void matmul_vector(const float *__restrict__ A, const float *__restrict__ B, float *C,
                               int N, int K) {
     __shared__ float a[16][64], b[16][64];
