@@ -151,6 +151,7 @@ def as_timed(timings, device, shapes, scale):
     return Bench(Rows(lines), device)
 
 
+@pytest.mark.long(instead="the tests of the fit")
 def test_retuning_is_kept(config):
     gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
     before = cost_model.load("Some GPU 2")

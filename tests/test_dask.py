@@ -234,6 +234,7 @@ def test_without_dask():
     assert done.stdout.strip() == "smemkern.dask needs dask: pip install '.[dask]' in the clone"
 
 
+@pytest.mark.long(instead="products in one process")
 def test_a_worker_is_killed_in_the_middle(rng, tmp_path):
     """One of two processes dies with results that are still needed: they are made again."""
     distributed = pytest.importorskip("distributed")

@@ -244,6 +244,7 @@ def test_wrong_kernels(nvrtc, name):
     assert "verdict" in found._repr_html_()
 
 
+@pytest.mark.long(instead="test_judge_command.py, whose kernels are files")
 def test_sources_as_text(nvrtc):
     texts = [HEAD + body + "}" for body in (RELU, WRONG["forgets the last"][0])]
     assert smemkern.judge(texts[0], texts[0], ARGS, **PLACE).verdict == "clean"

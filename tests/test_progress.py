@@ -65,6 +65,7 @@ def test_blocks_of_the_emulator(operation):
     assert list(done) == sorted(done) and done[-1] == total[-1]
 
 
+@pytest.mark.long(instead="the tests of progress=")
 @pytest.mark.skipif(HAS_GPU, reason="device None is not the emulator here")
 def test_a_slow_call_says_once_that_it_is_emulated():
     text = """

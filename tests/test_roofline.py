@@ -92,6 +92,7 @@ def test_variants(op, shape):
     assert "binding" in repr(rows)
 
 
+@pytest.mark.long(instead="the roofs of the tests above")
 def test_no_variant_was_measured_above_its_roof():
     """Of the committed results, but for those whose loads ptxas joins."""
     results = json.loads(RESULTS.read_text())

@@ -101,6 +101,7 @@ def test_a_template_that_nothing_instantiates(project, rng):
         smemkern.Kernel(project, None)
 
 
+@pytest.mark.long(instead="the same file by NVRTC")
 def test_nvcc_gives_the_same_numbers(project, rng, monkeypatch):
     """Where nvcc and a host compiler are found."""
     if compiling.nvcc.stamp() is None:

@@ -99,6 +99,7 @@ def test_controls():
     assert "application/vnd.jupyter.widget-view+json" in shown._repr_mimebundle_()
 
 
+@pytest.mark.long(instead="the controls of the other widgets")
 def test_controls_of_a_tile():
     """Each of them draws the picture anew, and says the tile's new cost."""
     pytest.importorskip("ipywidgets")

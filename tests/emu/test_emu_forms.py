@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import test_emu_bits
 import test_emu_compare
 import test_emu_convert
@@ -117,6 +118,7 @@ def outcomes() -> dict[str, str]:
     return {op: "".join(outcome(*form) for form in every) for op, every in forms().items()}
 
 
+@pytest.mark.long(instead="the tests of each kind of instruction")
 def test_forms_are_taken_and_refused_as_recorded() -> None:
     recorded, now, every = json.loads(RECORD.read_text()), outcomes(), forms()
     assert now.keys() == recorded.keys()
