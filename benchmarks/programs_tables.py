@@ -39,9 +39,12 @@ CAUSES = {
 }
 
 
+def first_of(causes: dict[str, str], told: str) -> str:
+    return next((text for known, text in causes.items() if re.search(known, told)), "not yet known")
+
+
 def cause(name: str, row: Record) -> str:
-    told = f"{name}: {row.get('why')}"
-    return next((text for known, text in CAUSES.items() if re.search(known, told)), "not yet known")
+    return first_of(CAUSES, f"{name}: {row.get('why')}")
 
 
 def known() -> dict[str, Record]:
@@ -98,8 +101,7 @@ TEST_CAUSES = {
 
 def test_cause(name: str, row: Record) -> str:
     told = " ".join(map(str, (name, row["result"], row.get("why"), row.get("errors"))))
-    found = (text for known, text in TEST_CAUSES.items() if re.search(known, told))
-    return next(found, "not yet known")
+    return first_of(TEST_CAUSES, told)
 
 
 def counted(row: Record) -> bool:

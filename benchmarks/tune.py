@@ -113,12 +113,10 @@ def lines_of(calls: list[Record]) -> Iterator[Any]:
             if name == "cuBLAS":
                 continue
             params = {key: int(value) for key, value in (word.split("=") for word in words)}
-            same = {dtype: name}
+            ms, same = us * 1e-3, {dtype: name}
             if dtype.endswith("float16"):
-                same |= {"float16": twins.get(name, name), "bfloat16": twins.get(name, name)}
-                same[dtype] = name
+                same["bfloat16" if dtype == "float16" else "float16"] = twins.get(name, name)
             for own, variant in same.items():
-                ms = us * 1e-3
                 yield Line(
                     *("gemm", variant, params, own, shape, ms, ms, 0.0),
                     batch=call["batch"],

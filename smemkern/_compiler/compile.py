@@ -58,7 +58,7 @@ class Origin:
 
 def _header_text(name: str, ptx: str) -> str:
     """The text of a header in a folder of CUDA's that the PTX names by its path; "": none."""
-    roots = [Path(option[2:]).resolve() for option in nvrtc.all_include_options()]
+    roots = [root.resolve() for root in _paths(nvrtc.all_include_options())]
     for found in dict.fromkeys(re.findall(r'\.file\s+\d+\s+"([^"\n]+)"', ptx)):
         path = Path(os.path.realpath(found))
         known = path.name == name and any(root in path.parents for root in roots)
@@ -321,7 +321,7 @@ class _Unit:
 
     def _not_found(self) -> str:
         """A line that names the headers that are nowhere; those of the C library are no loss."""
-        roots = [Path(option[2:]) for option in nvrtc.all_include_options()]
+        roots = _paths(nvrtc.all_include_options())
         named = [
             f"{name} (pip install nvidia-curand)" if name.startswith("curand") else name
             for name in sorted(self.includes.missing - STANDARD)
@@ -363,8 +363,7 @@ class _Unit:
 
     def _without_host_code(self) -> _Made:
         self.roots = nvrtc.all_include_options()
-        known, own = ([Path(root[2:]) for root in roots]
-                      for roots in (self.roots, nvrtc.include_options()))  # fmt: skip
+        own, known = _paths(nvrtc.include_options()), _paths(self.roots)
         view = DeviceView(self.includes, own, known)
         try:
             return self._view(view, _DEFAULT_ARCH)
@@ -459,6 +458,11 @@ def _made_by_nvrtc(ptx: bytes, compiler: str) -> _Made:
     if ptx.startswith(_ENTRY_LINE):
         entry = ptx[len(_ENTRY_LINE) : ptx.index(b"\n")].decode()
     return _Made(ptx, entry, compiler)
+
+
+def _paths(options: Iterable[str]) -> list[Path]:
+    """The folders of -I options."""
+    return [Path(option[2:]) for option in options]
 
 
 def _folders(options: Iterable[str]) -> tuple[tuple[str, ...], list[Path]]:

@@ -132,24 +132,24 @@ static int launch_child(warp *w, const insn *i, int lane) {
 
 /* ---- copies ---- */
 
-/* __cudaCDP2MemcpyAsync(to, from, bytes, kind, stream) */
-static int copy_async(warp *w, const insn *i, int lane) {
-    const smk_child child = {.kind = SMK_CHILD_COPY,
-                             .tail = provided_argument(w, i, lane, 4) == TAIL_LAUNCH,
+/* Arguments: to, from or the value, bytes, ..., and number `stream`: the stream. */
+static int add_transfer(warp *w, const insn *i, int lane, smk_child_kind kind, uint32_t stream) {
+    const smk_child child = {.kind = kind,
+                             .tail = provided_argument(w, i, lane, stream) == TAIL_LAUNCH,
                              .to = provided_argument(w, i, lane, 0),
                              .from = provided_argument(w, i, lane, 1),
                              .bytes = provided_argument(w, i, lane, 2)};
     return add_child(w, i, lane, child, NULL);
 }
 
+/* __cudaCDP2MemcpyAsync(to, from, bytes, kind, stream) */
+static int copy_async(warp *w, const insn *i, int lane) {
+    return add_transfer(w, i, lane, SMK_CHILD_COPY, 4);
+}
+
 /* __cudaCDP2MemsetAsync(to, value, bytes, stream) */
 static int set_async(warp *w, const insn *i, int lane) {
-    const smk_child child = {.kind = SMK_CHILD_SET,
-                             .tail = provided_argument(w, i, lane, 3) == TAIL_LAUNCH,
-                             .to = provided_argument(w, i, lane, 0),
-                             .from = provided_argument(w, i, lane, 1),
-                             .bytes = provided_argument(w, i, lane, 2)};
-    return add_child(w, i, lane, child, NULL);
+    return add_transfer(w, i, lane, SMK_CHILD_SET, 3);
 }
 
 /* cudaGraphSetConditional(handle, value) */
