@@ -258,11 +258,11 @@ def transpose(seconds: float) -> Record:
     return movement.transpose(seconds)
 
 
-def tune(results: Results, minutes: float) -> Record:
+def tune(results: Results, minutes: float, dtypes: list[str]) -> Record:
     """The times go to a separate file, to which tune.py fits the GPU's table."""
     from tune import measure
 
-    record = {**results.facts, **measure(minutes)}
+    record = {**results.facts, **measure(minutes, dtypes)}
     path = results.path.with_name(f"times-{results.path.stem}.json.xz")
     records.save(path, json.dumps(record))
     return {"seed": record["seed"], "calls": len(record["lines"])}
@@ -323,6 +323,7 @@ def main() -> int:
         "--draws", type=int, default=60, help="random calls of each kind in `sweep`"
     )
     parser.add_argument("--minutes", type=float, default=6, help="that `tune` takes")
+    parser.add_argument("--dtypes", nargs="*", default=[], help="that `tune` draws; default: all")
     parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
     )
@@ -345,7 +346,7 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
-        "tune": lambda: tune(results, options.minutes),
+        "tune": lambda: tune(results, options.minutes, options.dtypes),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.seconds),
         "sweep": lambda: sweep(options.draws),

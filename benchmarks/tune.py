@@ -1,6 +1,7 @@
 """Times the variants among which `auto` chooses, on random calls, and fits its table to the times.
 
     python benchmarks/gpu.py tune --minutes 6      # on a GPU: writes results/times-<gpu>.json.xz
+    python benchmarks/gpu.py tune --dtypes bfloat16 float16    # of some types
     python benchmarks/tune.py times-nvidia-h200    # anywhere: fits smemkern/timings.json to it
 
 The calls are drawn as in drawn.py, with other seeds, so what that reports judges the fit on calls
@@ -16,7 +17,7 @@ import random
 import secrets
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -32,16 +33,18 @@ MOST_OPERATIONS = 2**37  # of one product
 TYPES = ("float32", "float64", "bfloat16") * 3 + ("float32", "float16", "float16")
 
 
-def calls(rng: random.Random) -> Iterator[tuple[str, int, Shape, str]]:
-    """(dtype, batch, (M, N, K), layout), without end: first the shapes of smemkern.bench."""
+def calls(rng: random.Random, dtypes: Iterable[str] = ()) -> Iterator[tuple[str, int, Shape, str]]:
+    """(dtype, batch, (M, N, K), layout), without end: first the shapes of smemkern.bench. dtypes:
+    those to draw from; none: all."""
     from smemkern._performance.bench import SHAPES
 
+    types = [dtype for dtype in TYPES if dtype in dtypes] or TYPES
     fixed = [*SHAPES, *(shape for batch, shape, layout in shapes() if layout == "NN")]
     for shape in dict.fromkeys(fixed):
-        for dtype in dict.fromkeys(TYPES):
+        for dtype in dict.fromkeys(types):
             yield dtype, 1, shape, "NN"
     while True:
-        for number, dtype in enumerate(TYPES):
+        for number, dtype in enumerate(types):
             yield dtype, *draw(rng, batched=number % 4 == 3)
 
 
@@ -77,7 +80,7 @@ def time_call(torch: Any, dtype: str, batch: int, shape: Shape, layout: str) -> 
     }
 
 
-def measure(minutes: float, seed: int | None = None) -> Record:
+def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None) -> Record:
     import torch
 
     import smemkern
@@ -88,7 +91,7 @@ def measure(minutes: float, seed: int | None = None) -> Record:
     device = smemkern.devices()[0]
     until = time.monotonic() + 60 * minutes
     lines: list[Record] = []
-    for dtype, batch, shape, layout in calls(rng):
+    for dtype, batch, shape, layout in calls(rng, dtypes):
         if time.monotonic() > until:
             break
         if 2 * batch * math.prod(shape) <= MOST_OPERATIONS:
@@ -110,8 +113,6 @@ def lines_of(calls: list[Record]) -> Iterator[Any]:
         dtype, shape = call["dtype"], tuple(call["shape"])
         for label, us in call["us"].items():
             name, *words = label.split()
-            if name == "cuBLAS":
-                continue
             params = {key: int(value) for key, value in (word.split("=") for word in words)}
             ms, same = us * 1e-3, {dtype: name}
             if dtype.endswith("float16"):
@@ -163,8 +164,14 @@ def main() -> None:
 
     times = [records.load(records.RESULTS / f"{name}.json") for name in names]
     device: Any = SimpleNamespace(sm=times[0]["sm"], multiprocessors=times[0]["multiprocessors"])
-    calls = [call for record in times for call in record["lines"]]
     table = cost_model.read(cost_model.PACKAGED)
+    # A record may be older than the table, and have times of sets that are gone.
+    labels = {label_of(row.variant, row.params) for row in table}
+    calls = [
+        {**call, "us": {label: us for label, us in call["us"].items() if label in labels}}
+        for record in times
+        for call in record["lines"]
+    ]
 
     def fitted(some: list[Record]) -> list[Any]:
         return Bench(Rows(lines_of(some)), device).fitted(table)[0]

@@ -131,8 +131,10 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
     yield f"        .by_layout = {_c_by_layout(row) if row.both_orders else '{{NULL}}'},"
     if row.wgmma:
+        any_columns = any(param.name == "block_n" and param.runtime for param in row.params)
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.terms},"
-        yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(row.wgmma.guarded).lower()},"
+        yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(any_columns).lower()},"
+        yield f"            {str(row.wgmma.guarded).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
         yield f"            {_c_by_layout(row)}}},"
     if row.skinny:

@@ -128,11 +128,13 @@ def box_of(array, box, start, steps=None, fill=0):
     return out
 
 
-def swizzled(dense: bytes, span: int, background: bytes) -> bytes:
-    """Shared memory with the box in it: chunk's address bits 4.. are xored with bits 7.. ."""
-    out = bytearray(background)
+def swizzled(dense: bytes, span: int, background: bytes, row: int | None = None) -> bytes:
+    """Shared memory with the box in it: chunk's address bits 4.. are xored with bits 7.. . Rows of
+    `row` bytes, fewer than the span, lie a span apart."""
+    out, row = bytearray(background), row or span
     for at in range(0, len(dense), 16):
-        to = at ^ ((at >> 7) & (max(span, 16) // 16 - 1)) << 4
+        plain = at // row * span + at % row if span > row else at
+        to = plain ^ ((plain >> 7) & (max(span, 16) // 16 - 1)) << 4
         out[to : to + 16] = dense[at : at + 16]
     return bytes(out)
 
@@ -143,11 +145,11 @@ def coordinates(start) -> np.ndarray:
     return c
 
 
-def load(array, box, start, device, *, swizzle=None, steps=None, fill=None):
+def load(array, box, start, device, *, swizzle=None, steps=None, fill=None, room=0):
     m = smemkern.TensorMap(array, box, swizzle=swizzle, element_strides=steps, fill=fill)
     taken = [-(-n // s) for n, s in zip(box, steps or (1,) * len(box), strict=True)]
     n = int(np.prod(taken)) * array.itemsize
-    whole = -(-n // 128) * 128
+    whole = -(-max(n, room) // 128) * 128
     out = np.zeros(whole, "u1")
     kernel("load_one", array.ndim)(
         1, 32, m, coordinates(start), out, n, whole, shared_bytes=whole + 1024, device=device
@@ -269,12 +271,26 @@ def test_stores(nvrtc, device, rng, shape, box, start, dtype):
     assert array.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("swizzle", ["32B", "64B", "128B"])
-def test_swizzled_stores(nvrtc, device, rng, swizzle):
-    box = (16, SPANS[swizzle] // 4)
+SHORT_ROWS = [(s, row) for s, span in SPANS.items() if s for row in range(16, span + 1, 16)]
+
+
+@pytest.mark.parametrize(("swizzle", "row"), SHORT_ROWS)
+def test_rows_shorter_than_the_swizzle(nvrtc, device, rng, swizzle, row):
+    """They lie a span apart; what is between them keeps its bytes (H200: all of these cases)."""
+    rows, span = int(rng.integers(1, 20)), SPANS[swizzle]
+    array = random_array(rng, (24, row), "u1")
+    got, _ = load(array, (rows, row), (3, 0), device, swizzle=swizzle, room=rows * span)
+    dense = box_of(array, (rows, row), (3, 0)).tobytes()
+    assert got.tobytes() == swizzled(dense, span, b"\xa5" * got.size, row)
+
+
+@pytest.mark.parametrize(("swizzle", "row"), SHORT_ROWS)
+def test_swizzled_stores(nvrtc, device, rng, swizzle, row):
+    box = (16, row // 4)
     array = np.zeros((16, box[1]), "i4")
     tile = random_array(rng, box, "i4")
-    there = np.frombuffer(swizzled(tile.tobytes(), SPANS[swizzle], tile.tobytes()), "u1")
+    background = rng.bytes(16 * SPANS[swizzle])
+    there = np.frombuffer(swizzled(tile.tobytes(), SPANS[swizzle], background, row), "u1")
     m = smemkern.TensorMap(array, box, swizzle=swizzle)
     kernel("store_one", 2)(
         1,

@@ -22,6 +22,7 @@ SETS = [
 ]
 EACH = pytest.mark.parametrize(("variant", "values"), SETS)
 BLOCKS = 132  # of the emulator's device
+MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}  # of a tile, by its rows
 ROW = {row.name: row for row in smemkern.variants("gemm")}
 
 
@@ -55,7 +56,13 @@ def test_random_problems(variant, values, aligned, device, rng):
         c = random_matrix(rng, (*batch, m, n), DTYPES[variant])
         alpha, beta = draw.choice([(1.0, 0.0), (0.5, -2.0)])
         out = c.copy() if beta else np.full_like(c, np.nan)
-        words = {**values, "split": draw.choice([0, 1, 1, 3])}
+        widths = ROW[variant].params["block_n"].legal
+        most = MOST_COLUMNS[values["block_m"]]
+        words = {
+            **values,
+            "block_n": draw.choice([n for n in widths if n <= most]),
+            "split": draw.choice([0, 1, 1, 3]),
+        }
         print(f"seed {seed}: {batch} {m} x {n} x {k}, {words}")
         smemkern.gemm(
             a, b, variant=variant, alpha=alpha, beta=beta, out=out, device=device, **words
@@ -75,7 +82,10 @@ def test_several_tiles_per_block(variant, values, split, rng):
     and the bits of each matrix alone."""
     blocks = BLOCKS * (2 if values["block_m"] == 64 else 1)
     batch = blocks // 6 // split + 1
-    m, n = values["block_m"] + 3, 2 * values["block_n"] + int(rng.integers(1, 64))
+    columns = int(rng.integers(2, MOST_COLUMNS[values["block_m"]] // 32 + 1)) * 32
+    values = {**values, "block_n": columns}
+    m, n = values["block_m"] + 3, 2 * columns + int(rng.integers(1, columns // 2 + 1))
+    print(f"{columns} columns, {n} in all")
     a = random_matrix(rng, (batch, m, 70), DTYPES[variant])
     b = random_matrix(rng, (batch, 70, n), DTYPES[variant])
     trace = smemkern.trace("gemm", a, b, variant=variant, **{**values, "split": split})
@@ -108,8 +118,9 @@ def launches(batch, shape, **keywords):
 
 def test_blocks_go_over_the_batch():
     """As many as balance the tiles over the multiprocessors; other launches have a grid for it."""
-    assert launches(40, (512, 512, 64), split=1) == [("gemm_fp16_b", (107, 1, 1))]  # 320 tiles
-    assert launches(3, (64, 64, 64), split=1) == [("gemm_fp16_b", (3, 1, 1))]
+    words = {"split": 1, "block_n": 256}
+    assert launches(40, (512, 512, 64), **words) == [("gemm_fp16_b", (107, 1, 1))]  # 320 tiles
+    assert launches(3, (64, 64, 64), **words) == [("gemm_fp16_b", (3, 1, 1))]
     pack, product, sums = launches(40, (512, 512, 127), split=2, block_n=128)
     assert pack[1][2] == sums[1][2] == 40
     assert product == ("gemm_fp16_b", (128, 1, 1))  # 1280 tiles
@@ -125,14 +136,15 @@ def test_a_large_batch_has_several_launches():
 def test_small_tiles_have_two_blocks_per_multiprocessor():
     tiles = {"split": 1, "block_m": 64}
     assert launches(1, (64 * 20, 128 * 10, 64), **tiles, block_n=128)[0][1] == (200, 1, 1)
-    assert launches(1, (64 * 20, 256 * 10, 64), **tiles)[0][1] == (100, 1, 1)
+    assert launches(1, (64 * 20, 96 * 5, 64), **tiles, block_n=96)[0][1] == (100, 1, 1)
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"block_m": 192, "block_n": 256, "stages": 2}, "more than the registers hold"),
-        ({"stages": 6}, "must fit into 227 KiB"),
+        ({"block_m": 192, "block_n": 224}, "more than the registers hold"),
+        ({"block_m": 64, "block_n": 160}, "more than the registers hold"),
+        ({"block_n": 48}, "block_n = 48"),
     ],
 )
 def test_what_does_not_fit(values, message):

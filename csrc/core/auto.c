@@ -38,12 +38,23 @@ static int64_t step_of(const smk_timing *t) {
 
 /* How the plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
-    double tiles; /* of C, times the batch */
-    double size;  /* elements of a tile, relative to the variant's output_tile */
-    double split; /* K ranges */
+    double tiles;  /* of C, times the batch */
+    double size;   /* elements of a tile, relative to the variant's output_tile */
+    double split;  /* K ranges */
+    double clocks; /* predicted, of kernels that core/plan_ring.c tiles; else 0 */
 } tiling;
 
+static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
+    int64_t values[SMK_MAX_PARAMS];
+    memcpy(values, t->values, sizeof values);
+    const double clocks = ring_choose(t->variant, t->dtype, values, (int64_t[]){q->M, q->N, q->K},
+                                      q->batch, q->multiprocessors ? q->multiprocessors : 1);
+    return (tiling){.split = (double)values[smk_variant_param(t->variant, "split")],
+                    .clocks = clocks};
+}
+
 static tiling tiling_of(const smk_timing *t, const smk_query *q) {
+    if (t->variant->wgmma.columns) return ring_tiling(t, q);
     const bool skinny = t->variant->skinny.rows[0] > 0;
     smk_geometry g = {.output_tile = {1, 1}};
     t->variant->geometry(t->values, t->dtype->itemsize, 0, &g);
@@ -117,7 +128,7 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     out[SMK_TERM_PARTS] = c.split > 1;
     out[SMK_TERM_DEPTH] = packs(t, q) ? k / 1024 : range;
     out[SMK_TERM_TILE] = busiest;
-    out[SMK_TERM_STEP] = busiest * c.size * range;
+    out[SMK_TERM_STEP] = c.clocks > 0 ? c.clocks * 1e-3 : busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;
 }
 

@@ -105,6 +105,28 @@ smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const in
 void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
                       launch_shape *s);
 
+/* ---- plan_ring.c: kernels of 16-bit matrices (kernels/include/wgmma_16bit.cuh) ---- */
+
+enum {
+    RING_BYTES = 232448,
+    RING_BYTES_OF_TWO = 115712 /* shared memory; if two blocks share it */
+};
+
+/* Stages that fit into a block's ring. */
+int64_t ring_stages(const int64_t tile[2], int64_t shared_bytes);
+
+/* Persistent blocks per multiprocessor: two of 64 rows, one of which stores its tile while the other
+ * multiplies, if there are more tiles than multiprocessors. */
+int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors);
+
+/* Whether the last column of tiles has at most half of the others' columns. */
+bool ring_is_narrow(int64_t n, int64_t columns);
+
+/* Chooses the columns of tiles, and the number of K ranges, where `values` has 0 for them. sizes: M,
+ * N, K. Returns the clocks that the product should take; 0, and no change, for other variants. */
+double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
+                   const int64_t sizes[3], int64_t batch, int64_t multiprocessors);
+
 /* ---- plan_skinny.c ---- */
 
 /* Kernel and block tile of a skinny product. */

@@ -20,7 +20,6 @@
 #include "../kernels/args.h"
 
 enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
-enum { SHARED_OF_TWO = 115712 /* dynamic shared memory of a block, if two fit */ };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -73,6 +72,7 @@ static void add_pointer_into(builder *w, uint32_t buffer, long long *pointer, in
  * innermost first; strides are those of the two outer dimensions, in bytes. */
 static void add_map(builder *w, int index, uint32_t buffer, int64_t at, smk_tensor_type type,
                     const int64_t size[3], const int64_t stride[2], const uint32_t box[2]) {
+    const uint32_t row = box[0] * smk_tensor_type_bytes(type);
     const size_t offset = offsetof(arguments, maps) + (size_t)index * SMK_TENSOR_MAP_BYTES;
     *(long long *)(void *)w->args->maps[index] = at;
     add_pointer(w, offset, buffer);
@@ -84,7 +84,7 @@ static void add_map(builder *w, int index, uint32_t buffer, int64_t at, smk_tens
         .stride = {smk_tensor_type_bytes(type), (uint64_t)stride[0], (uint64_t)stride[1]},
         .box = {box[0], box[1], 1},
         .step = {1, 1, 1},
-        .swizzle = SMK_SWIZZLE_128B};
+        .swizzle = row == SWIZZLE_BYTES ? SMK_SWIZZLE_128B : SMK_SWIZZLE_64B};
 }
 
 /* Matrices of an operand per launch; 1 if it is broadcast. */
@@ -280,16 +280,8 @@ static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
     const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
     const int64_t z = batch_z_stride(w->batch, 2) * itemsize;
     w->args->wgmma.store_boxes = 1;
-    add_map(
-        w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, matrices_of(w->batch, 2)},
-        (int64_t[]){pitch, z ? z : pitch},
-        (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), (uint32_t)(SWIZZLE_BYTES / itemsize)});
-}
-
-/* Persistent blocks per multiprocessor: two of the 16-bit rows if they fit. */
-static int64_t resident_blocks(const builder *w, const smk_geometry *g) {
-    const bool fit = g->shared_bytes <= SHARED_OF_TWO && g->threads[0] <= 256;
-    return w->itemsize == 2 && fit ? 2 : 1;
+    add_map(w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, matrices_of(w->batch, 2)},
+            (int64_t[]){pitch, z ? z : pitch}, (uint32_t[]){32, itemsize == 2 ? 64 : 32});
 }
 
 /* Where a product's blocks can count all tiles of the batch in 31 bits, they do; else each has the
@@ -303,20 +295,48 @@ static void loop_over_batch(builder *w, const smk_gemm *p, const smk_geometry *g
     s->batches_offset = offsetof(arguments, wgmma.batches);
 }
 
-/* The number of persistent blocks: balances the tiles over the multiprocessors. Narrow tiles at the
- * right edge cost less than full ones, so they are not worth another wave and do not count. */
-static uint32_t count_blocks(const builder *w, const smk_gemm *p, const smk_geometry *g,
-                             const kernel *product) {
-    const int64_t rest = p->N % g->output_tile[1];
-    const bool narrow = w->itemsize == 2 && rest > 0 && rest <= WGMMA_NARROW;
+static divisor divisor_of(int64_t d) {
+    return (divisor){d > 1 ? UINT64_MAX / (uint64_t)d + 1 : 0};
+}
+
+/* Lists the work of the product's blocks, and sets their number: persistent blocks balance the tiles
+ * over the multiprocessors. Narrow tiles at the right edge cost less than full ones, so they
+ * are not worth another wave and do not count. */
+static void list_work(const builder *w, const operand operands[2], const smk_gemm *p,
+                      const smk_geometry *g, kernel *product) {
+    const int64_t band = TILE_ORDER_ROWS / g->output_tile[0];
     const int64_t columns = ceil_div(p->N, g->output_tile[1]);
-    const int64_t rows = ceil_div(p->M, g->output_tile[0]);
-    const int64_t z = product->loops_over_batch ? batch_z_size(w->batch) : 1;
-    const int64_t tiles = rows * columns * w->args->gemm.split * z;
-    const int64_t wide = narrow && columns > 1 ? tiles / columns * (columns - 1) : tiles;
-    const int64_t room = p->multiprocessors * resident_blocks(w, g);
-    return (uint32_t)(wide <= room ? (tiles < room ? tiles : room)
-                                   : ceil_div(wide, ceil_div(wide, room)));
+    const int64_t down = ceil_div(p->M, g->output_tile[0]);
+    const bool narrow = w->itemsize == 2 && ring_is_narrow(p->N, g->output_tile[1]);
+    const int64_t across = columns - narrow, split = w->args->gemm.split;
+    const int64_t ranges = split * (product->loops_over_batch ? batch_z_size(w->batch) : 1);
+    const int64_t steps = w->args->wgmma.steps;
+    const int64_t tiles = down * columns * ranges, full = down * across * ranges;
+    const int64_t resident =
+        w->itemsize == 2 ? ring_blocks(g->output_tile[0], tiles, p->multiprocessors) : 1;
+    const int64_t room = p->multiprocessors * resident;
+    w->args->wgmma.list = (work_list){.items = (int)tiles,
+                                      .down = (int)down,
+                                      .across = (int)across,
+                                      .split = (int)split,
+                                      .ranges = (int)ranges,
+                                      .even_steps = (int)(steps / split),
+                                      .longer = (int)(steps % split),
+                                      .by_full = divisor_of(down * across),
+                                      .by_down = divisor_of(down),
+                                      .by_split = divisor_of(split),
+                                      .by_band = divisor_of(band * across),
+                                      .by_last = divisor_of(down % band)};
+    if (w->itemsize == 2) {
+        /* Boxes of an MN-major B have 64 columns. */
+        const int64_t wide = operands[1].mn_major ? 64 : 1;
+        const int64_t tile[] = {g->output_tile[0], round_up(g->output_tile[1], wide)};
+        product->shared_bytes = resident > 1 ? RING_BYTES_OF_TWO : RING_BYTES;
+        w->args->wgmma.columns = (int)g->output_tile[1];
+        w->args->wgmma.stages = (int)ring_stages(tile, (int64_t)product->shared_bytes);
+    }
+    product->blocks = (uint32_t)(full <= room ? (tiles < room ? tiles : room)
+                                              : ceil_div(full, ceil_div(full, room)));
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
@@ -326,7 +346,7 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
     product.entry = kind->products[operands[0].mn_major][operands[1].mn_major];
-    product.blocks = count_blocks(w, p, g, &product);
+    list_work(w, operands, p, g, &product);
     s->n_kernels = 0;
     const int64_t earlier = a->searching + (operands[1].scaled ? (int64_t)b->searching : 0);
     const int64_t packing =
@@ -340,11 +360,16 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
-smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
+smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *given,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status) {
-    const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
     const batch_iterator batch = batch_fold(&problem->batch, matrices, 3);
+    const int64_t z = batch_z_size(&batch) < MAX_GRID_Z ? batch_z_size(&batch) : MAX_GRID_Z;
+    int64_t values[SMK_MAX_PARAMS];
+    memcpy(values, given, sizeof values[0] * (size_t)variant->n_params);
+    ring_choose(variant, dtype, values, (int64_t[]){problem->M, problem->N, problem->K}, z,
+                problem->multiprocessors);
+    const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
     builder w = {.variant = variant,
                  .plan = plan,

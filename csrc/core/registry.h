@@ -49,6 +49,7 @@ typedef struct smk_wgmma {
     smk_tensor_type operand;
     int terms;      /* operands that sum to one element; 0: another kind of variant */
     bool b_by_rows; /* B tiles are K x N, as in memory; else N x K, as wgmma needs */
+    bool columns;   /* of tiles are an argument, "block_n" */
     bool guarded; /* the smallest elements are found too: tiles in which fp16 loses bits use tf32 */
     const char *largest, *pack; /* kernels */
     const char *products[2][2]; /* kernels, by [A is MN-major][B is MN-major] */

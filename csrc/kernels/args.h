@@ -64,8 +64,13 @@ enum { REDUCE_THREADS = 128 };
 #define SKINNY_MMA_NEIGHBOURS(along)     ((along) ? 32 : 64) /* per warp */
 enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
 
-/* gemm_fp16 and gemm_bf16 compute only this many columns of a tile that has no more. */
-enum { WGMMA_NARROW = 64 };
+/* Rows of C in a band of the tile order of kernels that read by TMA (tile_order.cuh). */
+enum { TILE_ORDER_ROWS = 2048 };
+
+/* Tiles of gemm_fp16 and gemm_bf16, of block_m rows: the most columns, by the registers that hold the
+ * sums, and the buffers for C per warpgroup, each 8 KiB. */
+#define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 192 ? 192 : 128)
+#define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
 
 /* Further arguments of the kernels that read A and B by TMA; core/plan_wgmma.c fills them.
  *
@@ -98,8 +103,29 @@ typedef struct wgmma_operand {
     int chunks;    /* of K in `largest` */
 } wgmma_operand;
 
+/* The divisor of a division by multiplication, made on the host: a kernel's own division takes some
+ * 100 clocks. n / d is the high half of n * reciprocal, for n and d below 2^32; 0: d is 1. */
+typedef struct divisor {
+    unsigned long long reciprocal;
+} divisor;
+
+/* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, then of narrow
+ * ones at the right edge. A block takes every gridDim.x-th. */
+typedef struct work_list {
+    int items;
+    int down, across;       /* full tiles of C */
+    int split;              /* ranges of K of a matrix ... */
+    int ranges;             /* ... and of all matrices */
+    int even_steps, longer; /* steps per range; the first `longer` ranges have one more */
+    divisor by_full, by_down, by_split;
+    divisor by_band, by_last; /* tiles of a whole band of tile_order.cuh; rows of the last band */
+} work_list;
+
 typedef struct wgmma_args {
     wgmma_operand a, b;
+    work_list list;
+    int columns;     /* of a tile, where they are an argument: of 16-bit matrices */
+    int stages;      /* of the ring, likewise */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */
     /* Of the product's launch, whose blocks take the tiles of all of them; 1: one per

@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const bool c_aligned = rows_aligned(C, g.ldc, sizeof(REAL));
     unsigned n = 0;
     for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x, n += w.steps) {
-        const tile_place to = place<2048 / BLOCK_M>(tile, down, across);
+        const tile_place to = place<TILE_ORDER_ROWS / BLOCK_M>(tile, down, across);
         const int row = to.row * BLOCK_M, column = to.column * BLOCK_N;
         if (warp == CONSUMERS) {
             if (lane == 0) produce(g, w.steps, A, B, r, n, row, column);

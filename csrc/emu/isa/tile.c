@@ -115,7 +115,7 @@ static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
 /* The copy engine moves one 128-byte line of shared memory at a time. A sector whose bytes go to
  * two lines is therefore read twice. */
 static uint64_t bytes_in_line(const transfer *x, uint64_t bytes, uint64_t at) {
-    const uint64_t room = TILE_LINE - (x->shared + at) % TILE_LINE;
+    const uint64_t room = TILE_LINE - (x->shared + tile_offset(x->tile, at)) % TILE_LINE;
     return bytes < room ? bytes : room;
 }
 
@@ -132,10 +132,10 @@ static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t
  * bytes is not zero fill. */
 static void report_gap(void *context, uint64_t bytes, uint64_t at) {
     const transfer *x = context;
-    const uint64_t from = x->shared + at, chunk = TILE_CHUNK - 1;
+    const uint64_t from = x->shared + tile_offset(x->tile, at), chunk = TILE_CHUNK - 1;
     const uint64_t begin = (from + chunk) & ~chunk, end = (from + bytes) & ~chunk;
     for (uint64_t first = begin, step; first < end; first += step) {
-        step = bytes_in_line(x, end - first, first - x->shared);
+        step = bytes_in_line(x, end - first, at + (first - from));
         const uint64_t last = first + step - 1;
         observe_filled(x->w, x->i, x->lane,
                        (uint32_t)(last / TILE_SECTOR - first / TILE_SECTOR) + 1);

@@ -31,9 +31,16 @@ typedef struct tile {
 
 uint32_t tile_bytes(const tile *t);
 
+/* The offset in shared memory of byte `at` of the dense box, before the swizzle: rows shorter than
+ * the swizzle's span lie a span apart, and what is between them is not accessed. */
+static inline uint64_t tile_offset(const tile *t, uint64_t at) {
+    const uint64_t row = t->count[0] * t->element_bytes;
+    return t->span > row ? at / row * t->span + at % row : at;
+}
+
 /* The shared-memory address of the 16-byte chunk at byte `at` of the dense box. */
 static inline uint64_t tile_chunk(const tile *t, uint64_t shared, uint32_t at) {
-    const uint64_t plain = shared + at;
+    const uint64_t plain = shared + tile_offset(t, at);
     const uint64_t lines = t->span ? t->span / TILE_CHUNK - 1 : 0;
     return plain ^ (plain / TILE_LINE & lines) * TILE_CHUNK;
 }

@@ -2,6 +2,8 @@
 #ifndef SMK_TILE_ORDER_CUH
 #define SMK_TILE_ORDER_CUH
 
+#include "args.h"
+
 typedef struct tile_place {
     int row, column; /* in tiles */
 } tile_place;
@@ -13,6 +15,20 @@ template <int GROUP> __device__ __forceinline__ tile_place place(int tile, int d
     const int band = tile / whole, first = band * GROUP;
     const int height = min(GROUP, down - first), in_band = tile - band * whole;
     return {first + in_band % height, in_band / height};
+}
+
+__device__ __forceinline__ int divide(int n, divisor by) {
+    return by.reciprocal ? (int)__umul64hi((unsigned)n, by.reciprocal) : n;
+}
+
+/* The same with divisors from the host: of the tiles in a whole band, and of the last band's height. */
+template <int GROUP>
+__device__ __forceinline__ tile_place place(int tile, int down, int across, divisor by_band,
+                                            divisor by_last) {
+    const int band = divide(tile, by_band), first = band * GROUP;
+    const int height = min(GROUP, down - first), in_band = tile - first * across;
+    const int column = height == GROUP ? in_band / GROUP : divide(in_band, by_last);
+    return {first + in_band - column * height, column};
 }
 
 #endif

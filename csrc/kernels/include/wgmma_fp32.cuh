@@ -407,22 +407,18 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
-    ring r = ring_init(STAGE);
-    const work_list list = work_list_of(g, w, BLOCK_N);
+    prefetch_maps(w, a_map, b_map, c_map);
+    ring r = ring_init(STAGES, STAGE);
     const int group = threadIdx.x / 128;
-    if (threadIdx.x == 0) {
-        tma_prefetch_map(a_map);
-        tma_prefetch_map(b_map);
-    }
     wait_for_launch_before();
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
 #if GUARDED
-        produce<B_ACROSS>(g, w, a_map, b_map, r, list);
+        produce<B_ACROSS>(g, w, a_map, b_map, r);
 #else
         if (threadIdx.x == 0) {
-            for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
-                const block_work at = work_of(g, w, list, item);
+            for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
+                const block_work at = work_of(w, item);
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
                     fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
                                    at.tile.column * BLOCK_N);
@@ -442,8 +438,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
         columns mine = my_columns<operand, B_ACROSS>(consumer);
-        for (int item = blockIdx.x; item < list.items; item += gridDim.x) {
-            const block_work at = work_of(g, w, list, item);
+        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
+            const block_work at = work_of(w, item);
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];

@@ -27,11 +27,12 @@
 #endif
 #include "wgmma_ring.cuh"
 constexpr int THREADS = 128 * (CONSUMERS + 1);
-/* Buffers for C per warpgroup, and their bytes. */
+/* Buffers for C per warpgroup, their bytes, and the columns of a box. */
 #ifndef OUT_BUFFERS
 #define OUT_BUFFERS 2
 #endif
-constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
+constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 32;
+constexpr int OUT_ROW = OUT_COLUMNS * sizeof(REAL); /* bytes */
 /* Registers per thread. The warpgroups share what the block is launched with: 2 x 128, 3 x 168,
  * 4 x 128 or 5 x 96. A warpgroup that asks for more than is left waits forever. */
 #if GUARDED
@@ -47,7 +48,7 @@ static_assert(CONSUMERS * CONSUMER_REGISTERS + PRODUCER_REGISTERS <=
                   65536 / THREADS / 8 * 8 * (CONSUMERS + 1),
               "the warpgroups' registers are more than the block has");
 /* Tiles per column of the tile order (tile_order.cuh). */
-constexpr int GROUP = 2048 / BLOCK_M;
+constexpr int GROUP = TILE_ORDER_ROWS / BLOCK_M;
 
 /* ---- work items of a block: a range of K of a tile of C ---- */
 
@@ -57,36 +58,22 @@ typedef struct block_work {
     part_range steps;
 } block_work;
 
-/* The items of a launch: all ranges of K, and matrices, of the full tiles, then of narrow ones at
- * the right edge. A block takes every gridDim.x-th. */
-typedef struct work_list {
-    int down, across; /* full tiles of C */
-    int ranges;       /* of K, of all matrices */
-    int items;
-} work_list;
-
-__device__ __forceinline__ work_list work_list_of(const gemm_args &g, const wgmma_args &w,
-                                                  int block_n) {
-    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
-    const int columns = (int)((g.N + block_n - 1) / block_n), rest = (int)g.N % block_n;
-    const bool narrow = sizeof(REAL) == 2 && columns > 1 && rest > 0 && rest <= WGMMA_NARROW;
-    const int ranges = (int)g.split * (int)w.batches;
-    return {down, columns - narrow, ranges, down * columns * ranges};
-}
-
 /* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
- * takes its batch in this way, or in gridDim.z (plan_wgmma.c). */
-__device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w,
-                                              const work_list &list, int item) {
+ * takes its batch in this way, or in gridDim.z (plan_wgmma.c). Tiles are taken in the order of
+ * tile_order.cuh. */
+__device__ __forceinline__ block_work work_of(const wgmma_args &w, int item) {
+    const work_list &list = w.list;
     const int full = list.down * list.across, first_narrow = full * list.ranges;
     const bool narrow = item >= first_narrow;
-    const int at = narrow ? item - first_narrow : item, tiles = narrow ? list.down : full;
-    const int range = at / tiles, tile = at - range * tiles, split = (int)g.split;
-    const int z = split == 1 ? range : range / split, part = range - z * split;
-    block_work work = {place<GROUP>(tile, list.down, list.across), part, (int)blockIdx.z + z,
-                       range_of(part, split, w.steps)};
-    if (narrow) work.tile = {tile, list.across};
-    return work;
+    const int at = narrow ? item - first_narrow : item;
+    const int range = divide(at, narrow ? list.by_down : list.by_full);
+    const int tile = at - range * (narrow ? list.down : full);
+    const int z = divide(range, list.by_split), part = range - z * list.split;
+    const int first = part * list.even_steps + min(part, list.longer);
+    const part_range steps = {first, first + list.even_steps + (part < list.longer)};
+    if (narrow) return {{tile, list.across}, part, (int)blockIdx.z + z, steps};
+    return {place<GROUP>(tile, list.down, list.across, list.by_band, list.by_last), part,
+            (int)blockIdx.z + z, steps};
 }
 
 /* Index of a part's matrix in the workspace, and in its tensor map. */
@@ -101,12 +88,22 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g, const wgmma_args &
 
 /* ---- the ring ---- */
 
-__device__ __forceinline__ ring ring_init(int stage_bytes) {
-    extern __shared__ __align__(1024) unsigned char shared[];
-    return ring_at(shared_address(shared), stage_bytes, CONSUMERS * OUT_BUFFERS * OUT_BUFFER);
+/* In the block's last warp, while the first sets up the ring: the first copy waits for its map. */
+__device__ __forceinline__ void prefetch_maps(const wgmma_args &w, const tensor_map *a,
+                                              const tensor_map *b, const tensor_map *c) {
+    if (threadIdx.x != THREADS - 1) return;
+    tma_prefetch_map(a);
+    tma_prefetch_map(b);
+    if (w.store_boxes) tma_prefetch_map(c);
 }
 
-/* ---- C: a warpgroup has two buffers for boxes: one is stored while the other is filled ---- */
+__device__ __forceinline__ ring ring_init(int stages, int stage_bytes) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    return ring_at(shared_address(shared), stages, stage_bytes,
+                   CONSUMERS * OUT_BUFFERS * OUT_BUFFER);
+}
+
+/* ---- C: a warpgroup has buffers for boxes: one is stored while another is filled ---- */
 
 __device__ __forceinline__ float load_out(unsigned from, float) {
     return shared_load(from);
@@ -128,28 +125,26 @@ __device__ __forceinline__ void add_old(const gemm_args &g, int z, float (&sum)[
     }
 }
 
-/* Where TMA cannot store: a warpgroup stores ROWS rows by elements, a row per warp, 8 in flight. */
+/* Where TMA cannot store: a warpgroup stores ROWS rows of a box by elements, a row per warp, 8 in
+ * flight. Not inline: a kernel stores several boxes, and a block that uses TMA would fetch code
+ * around each. */
 template <int ROWS>
-__device__ __forceinline__ void store_box(const gemm_args &g, int z, unsigned box, int row0,
-                                          int column0) {
+__device__ __noinline__ void store_box(const gemm_args &g, int z, unsigned box, int row0,
+                                       int column0) {
     constexpr int BATCH = 8;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32, byte = lane * sizeof(REAL);
 #pragma unroll 1
     for (int i = warp; i < ROWS; i += 4 * BATCH) {
+        REAL *c = g.C + z * g.batch_c + (row0 + i) * g.ldc + column0 + lane;
+        const int exist = column0 + lane < g.N ? (int)g.M - row0 - i : 0;
+        REAL x[BATCH];
 #pragma unroll
-        for (int column = lane; column < OUT_COLUMNS; column += 32) {
-            const int byte = column * (int)sizeof(REAL);
-            REAL *c = g.C + z * g.batch_c + (row0 + i) * g.ldc + column0 + column;
-            const int exist = column0 + column < g.N ? (int)g.M - row0 - i : 0;
-            REAL x[BATCH];
+        for (int r = 0; r < BATCH; r++) {
+            x[r] = load_out(box_piece<OUT_ROW>(box, i + 4 * r, byte / 16) + byte % 16, REAL());
+        }
 #pragma unroll
-            for (int r = 0; r < BATCH; r++) {
-                x[r] = load_out(box_piece(box, i + 4 * r, byte / 16) + byte % 16, REAL());
-            }
-#pragma unroll
-            for (int r = 0; r < BATCH; r++) {
-                if (4 * r < exist) c[4 * r * g.ldc] = x[r];
-            }
+        for (int r = 0; r < BATCH; r++) {
+            if (4 * r < exist) c[4 * r * g.ldc] = x[r];
         }
     }
 }

@@ -1,6 +1,5 @@
 /* The ring of stages between the thread that copies tiles and the warpgroups that multiply them, as
- * wgmma_gemm.cuh draws it. The including file defines STAGES and CONSUMERS, the warpgroups that
- * multiply.
+ * wgmma_gemm.cuh draws it. The including file defines CONSUMERS, the warpgroups that multiply.
  */
 #ifndef SMK_WGMMA_RING_CUH
 #define SMK_WGMMA_RING_CUH
@@ -9,22 +8,26 @@
 
 typedef struct ring {
     unsigned stages, out, full, empty; /* addresses: the tiles, C's boxes, the tiles' barriers */
+    int count, stage_bytes;
     int at;
     unsigned parity;
 } ring;
 
 /* Lays out shared memory from `shared`, a multiple of 1024, and initializes the barriers; for all
  * threads of the block. */
-__device__ __forceinline__ ring ring_at(unsigned shared, int stage_bytes, int out_bytes) {
+__device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes,
+                                        int out_bytes) {
     ring r;
     r.stages = shared;
-    r.out = r.stages + STAGES * stage_bytes;
+    r.out = r.stages + count * stage_bytes;
     r.full = r.out + out_bytes;
-    r.empty = r.full + 8 * STAGES;
+    r.empty = r.full + 8 * count;
+    r.count = count;
+    r.stage_bytes = stage_bytes;
     r.at = 0;
     r.parity = 0;
     if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; s++) {
+        for (int s = 0; s < count; s++) {
             barrier_init(r.full + 8 * s, 1);
             barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
         }
@@ -36,7 +39,7 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int stage_bytes, int ou
 
 __device__ __forceinline__ void next(ring &r) {
     r.at++;
-    if (r.at == STAGES) {
+    if (r.at == r.count) {
         r.at = 0;
         r.parity ^= 1;
     }
@@ -67,10 +70,11 @@ __device__ __forceinline__ int sum_stages(T (&sum)[COUNT], ring &r, int steps, M
     return before;
 }
 
-/* C leaves through shared memory in boxes of 128-byte rows with the 128-byte swizzle: the address
- * of a 16-byte piece of a box's row. */
+/* C leaves through shared memory in boxes whose rows are as long as their swizzle: the address of a
+ * 16-byte piece of a row. 8 rows of a column are in different banks. */
+template <int ROW_BYTES = 128>
 __device__ __forceinline__ unsigned box_piece(unsigned box, int row, int piece) {
-    return box + row * 128 + ((piece ^ row % 8) << 4);
+    return box + ((row * ROW_BYTES + piece * 16) ^ row * ROW_BYTES / 128 % (ROW_BYTES / 16) << 4);
 }
 
 #endif
