@@ -47,8 +47,16 @@ typedef struct tiling {
 static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, t->values, sizeof values);
-    const double clocks = ring_choose(t->variant, t->dtype, values, (int64_t[]){q->M, q->N, q->K},
-                                      q->batch, q->multiprocessors ? q->multiprocessors : 1);
+    ring_operand operands[2];
+    for (int i = 0; i < 2; i++) {
+        const int64_t outer = i ? q->N : q->M, row = q->k_major[i] ? q->K : outer;
+        operands[i] = (ring_operand){.mn_major = !q->k_major[i],
+                                     .whole_lines =
+                                         !q->aligned || row * t->dtype->itemsize % LINE_BYTES == 0};
+    }
+    const double clocks =
+        ring_choose(t->variant, t->dtype, values, (int64_t[]){q->M, q->N, q->K}, q->batch, operands,
+                    q->multiprocessors ? q->multiprocessors : 1);
     return (tiling){.split = (double)values[smk_variant_param(t->variant, "split")],
                     .clocks = clocks};
 }

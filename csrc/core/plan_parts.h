@@ -108,6 +108,7 @@ void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const 
 /* ---- plan_ring.c: kernels of 16-bit matrices (kernels/include/wgmma_16bit.cuh) ---- */
 
 enum {
+    LINE_BYTES = 128, /* of global memory */
     RING_BYTES = 232448,
     RING_BYTES_OF_TWO = 115712 /* shared memory; if two blocks share it */
 };
@@ -122,10 +123,17 @@ int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors);
 /* Whether the last column of tiles has at most half of the others' columns. */
 bool ring_is_narrow(int64_t n, int64_t columns);
 
+/* What TMA reads: the matrix, or its packed copy. */
+typedef struct ring_operand {
+    bool mn_major;
+    bool whole_lines; /* its rows begin at multiples of 128 bytes */
+} ring_operand;
+
 /* Chooses the columns of tiles, and the number of K ranges, where `values` has 0 for them. sizes: M,
  * N, K. Returns the clocks that the product should take; 0, and no change, for other variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
-                   const int64_t sizes[3], int64_t batch, int64_t multiprocessors);
+                   const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
+                   int64_t multiprocessors);
 
 /* ---- plan_skinny.c ---- */
 

@@ -360,6 +360,14 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
+/* What TMA reads of an operand with these strides from one row (of A; column of B) to the next, and
+ * along K. A packed copy, which rows that are not 16-byte aligned have, begins at whole lines. */
+static ring_operand ring_operand_of(int64_t row_stride, int64_t k_stride, int64_t itemsize) {
+    const int64_t pitch = (k_stride == 1 ? row_stride : k_stride) * itemsize;
+    return (ring_operand){.mn_major = k_stride != 1 && row_stride == 1,
+                          .whole_lines = pitch % TMA_ALIGN || pitch % LINE_BYTES == 0};
+}
+
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *given,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status) {
     const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
@@ -368,6 +376,8 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, given, sizeof values[0] * (size_t)variant->n_params);
     ring_choose(variant, dtype, values, (int64_t[]){problem->M, problem->N, problem->K}, z,
+                (ring_operand[]){ring_operand_of(problem->a.ld, problem->a.step, dtype->itemsize),
+                                 ring_operand_of(problem->b.step, problem->b.ld, dtype->itemsize)},
                 problem->multiprocessors);
     const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
