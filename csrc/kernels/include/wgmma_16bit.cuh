@@ -50,9 +50,9 @@ __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
         tma_load(a, a_map, full, k, row, z_a);
     }
     if (B_ACROSS) {
-#pragma unroll 1
-        for (int n = 0; n < w.columns; n += 64)
-            tma_load(b + n * 128, b_map, full, column + n, k, z_b);
+#pragma unroll
+        for (int n = 0; n < MOST_COLUMNS; n += 64)
+            if (n < w.columns) tma_load(b + n * 128, b_map, full, column + n, k, z_b);
     } else {
         tma_load(b, b_map, full, k, column, z_b);
     }
@@ -134,13 +134,13 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
         if (n + 32 < MOST_COLUMNS) write_rows(sum + n / 2 + 16, second);
         fence_async_proxy();
         group_barrier(1 + consumer, 128);
-        const int column = column0 + n;
         if (!w.store_boxes) {
-            store_box<64>(g, z, first, row0, column);
-            if (n + 32 < columns) store_box<64>(g, z, second, row0, column + 32);
+            REAL *c = g.C + z * g.batch_c + row0 * g.ldc + column0 + n;
+            store_box<64>(c, g.ldc, (int)g.M - row0, columns - n, first);
+            store_box<64>(c + 32, g.ldc, (int)g.M - row0, columns - n - 32, second);
         } else if (leader) {
-            tma_store(c_map, first, column, row0, z);
-            if (n + 32 < columns) tma_store(c_map, second, column + 32, row0, z);
+            tma_store(c_map, first, column0 + n, row0, z);
+            if (n + 32 < columns) tma_store(c_map, second, column0 + n + 32, row0, z);
             tma_store_commit();
         }
     }

@@ -390,8 +390,10 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
         fence_async_proxy();
         group_barrier(1 + consumer, 128);
         if (!w.store_boxes) {
-            store_box<32>(g, blockIdx.z, buffer, row, column0);
-            store_box<32>(g, blockIdx.z, second, row, column0 + 32);
+            REAL *c = g.C + blockIdx.z * g.batch_c + row * g.ldc + column0;
+            const int rows = (int)g.M - row, columns = (int)g.N - column0;
+            store_box<32>(c, g.ldc, rows, columns, buffer);
+            store_box<32>(c + 32, g.ldc, rows, columns - 32, second);
         } else if (leader) {
             tma_store(c_map, buffer, column0, row, matrix);
             tma_store(c_map, second, column0 + 32, row, matrix);

@@ -125,18 +125,18 @@ __device__ __forceinline__ void add_old(const gemm_args &g, int z, float (&sum)[
     }
 }
 
-/* Where TMA cannot store: a warpgroup stores ROWS rows of a box by elements, a row per warp, 8 in
- * flight. Not inline: a kernel stores several boxes, and a block that uses TMA would fetch code
- * around each. */
+/* Where TMA cannot store: a warpgroup stores a box by elements to c, of which `rows` and `columns`
+ * exist; a row per warp, 8 in flight. Not inline: a kernel stores several boxes, and a block that
+ * uses TMA would fetch code around each. */
 template <int ROWS>
-__device__ __noinline__ void store_box(const gemm_args &g, int z, unsigned box, int row0,
-                                       int column0) {
+__device__ __noinline__ void store_box(REAL *c, long long ldc, int rows, int columns,
+                                       unsigned box) {
     constexpr int BATCH = 8;
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32, byte = lane * sizeof(REAL);
+    if (lane >= columns) return;
 #pragma unroll 1
     for (int i = warp; i < ROWS; i += 4 * BATCH) {
-        REAL *c = g.C + z * g.batch_c + (row0 + i) * g.ldc + column0 + lane;
-        const int exist = column0 + lane < g.N ? (int)g.M - row0 - i : 0;
+        REAL *to = c + i * ldc + lane;
         REAL x[BATCH];
 #pragma unroll
         for (int r = 0; r < BATCH; r++) {
@@ -144,7 +144,7 @@ __device__ __noinline__ void store_box(const gemm_args &g, int z, unsigned box, 
         }
 #pragma unroll
         for (int r = 0; r < BATCH; r++) {
-            if (4 * r < exist) c[4 * r * g.ldc] = x[r];
+            if (i + 4 * r < rows) to[4 * r * ldc] = x[r];
         }
     }
 }
