@@ -38,7 +38,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
-    DRIVER_CALL(cuMemFree, NEED_CONTEXT, release(address, false));
+    DRIVER_CALL_IN(memory_context(address), cuMemFree, release(address, false));
 }
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags) {
@@ -67,7 +67,8 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
 }
 
 EXPORT CUresult cuMemFreeHost(void *address) {
-    DRIVER_CALL(cuMemFreeHost, NEED_CONTEXT, release((CUdeviceptr)(uintptr_t)address, true));
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)address;
+    DRIVER_CALL_IN(memory_context(at), cuMemFreeHost, release(at, true));
 }
 
 /* Whether all pages of a range are mapped in the process. */
@@ -176,13 +177,13 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, C
 }
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream) {
-    DRIVER_CALL(cuMemAllocAsync, NEED_CONTEXT, alloc_async(out, bytes, NULL, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemAllocAsync, alloc_async(out, bytes, NULL, stream));
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
                                         CUstream stream) {
-    DRIVER_CALL(cuMemAllocFromPoolAsync, NEED_CONTEXT,
-                pool ? alloc_async(out, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE);
+    DRIVER_CALL_IN(context_of(stream), cuMemAllocFromPoolAsync,
+                   pool ? alloc_async(out, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE);
 }
 
 static CUresult free_async(CUdeviceptr address, CUstream stream) {
@@ -191,7 +192,7 @@ static CUresult free_async(CUdeviceptr address, CUstream stream) {
 }
 
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    DRIVER_CALL(cuMemFreeAsync, NEED_CONTEXT, free_async(address, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemFreeAsync, free_async(address, stream));
 }
 
 static CUmemoryPool default_pool;
@@ -334,20 +335,20 @@ static CUresult check_range(CUdeviceptr address, size_t bytes) {
 
 EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
                                    CUstream stream) {
-    DRIVER_CALL(cuMemPrefetchAsync, NEED_CONTEXT,
-                device > 0 || device < -1 ? CUDA_ERROR_INVALID_DEVICE
-                : stream_is(stream)       ? check_range(address, bytes)
-                                          : CUDA_ERROR_INVALID_HANDLE);
+    DRIVER_CALL_IN(context_of(stream), cuMemPrefetchAsync,
+                   device > 0 || device < -1 ? CUDA_ERROR_INVALID_DEVICE
+                   : stream_is(stream)       ? check_range(address, bytes)
+                                             : CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* CUmemLocation by value: a type and an id. */
 EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, uint64_t location,
                                       unsigned flags, CUstream stream) {
     (void)location;
-    DRIVER_CALL(cuMemPrefetchAsync, NEED_CONTEXT,
-                flags               ? CUDA_ERROR_INVALID_VALUE
-                : stream_is(stream) ? check_range(address, bytes)
-                                    : CUDA_ERROR_INVALID_HANDLE);
+    DRIVER_CALL_IN(context_of(stream), cuMemPrefetchAsync,
+                   flags               ? CUDA_ERROR_INVALID_VALUE
+                   : stream_is(stream) ? check_range(address, bytes)
+                                       : CUDA_ERROR_INVALID_HANDLE);
 }
 
 EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int advice, CUdevice device) {

@@ -28,7 +28,7 @@ EXPORT CUresult cuModuleUnload(CUmodule m) {
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name) {
-    DRIVER_CALL(cuModuleGetFunction, NEED_CONTEXT, module_function(m, name, out));
+    DRIVER_CALL_IN(context_of(m), cuModuleGetFunction, module_function(m, name, out));
 }
 
 EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule m,
@@ -194,7 +194,7 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction f, size_t k, size_t *offset, size_
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *out, int attribute, CUfunction f) {
-    DRIVER_CALL(cuFuncGetAttribute, NEED_CONTEXT, function_attribute(f, attribute, out));
+    DRIVER_CALL_IN(context_of(f), cuFuncGetAttribute, function_attribute(f, attribute, out));
 }
 
 EXPORT CUresult cuKernelGetAttribute(int *out, int attribute, CUkernel f, CUdevice device) {
@@ -260,12 +260,13 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned 
                                unsigned by, unsigned bz, unsigned shared, CUstream stream,
                                void **params, void **extra) {
     const CUlaunchConfig config = {gx, gy, gz, bx, by, bz, shared, stream, NULL, 0};
-    DRIVER_CALL(cuLaunchKernel, NEED_CONTEXT, launch(f, &config, params, extra));
+    DRIVER_CALL_IN(context_of(stream), cuLaunchKernel, launch(f, &config, params, extra));
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
                                  void **extra) {
-    DRIVER_CALL(cuLaunchKernelEx, NEED_CONTEXT, launch(f, config, params, extra));
+    DRIVER_CALL_IN(context_of(config ? config->hStream : NULL), cuLaunchKernelEx,
+                   launch(f, config, params, extra));
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
@@ -273,7 +274,7 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy
                                           CUstream stream, void **params) {
     CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
     const CUlaunchConfig config = {gx, gy, gz, bx, by, bz, shared, stream, &cooperative, 1};
-    DRIVER_CALL(cuLaunchCooperativeKernel, NEED_CONTEXT, launch(f, &config, params, NULL));
+    DRIVER_CALL_IN(context_of(stream), cuLaunchCooperativeKernel, launch(f, &config, params, NULL));
 }
 
 static CUresult call_host(CUstream stream, CUhostFn call, void *user) {
@@ -283,7 +284,7 @@ static CUresult call_host(CUstream stream, CUhostFn call, void *user) {
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user) {
-    DRIVER_CALL(cuLaunchHostFunc, NEED_CONTEXT, call_host(stream, call, user));
+    DRIVER_CALL_IN(context_of(stream), cuLaunchHostFunc, call_host(stream, call, user));
 }
 
 /* ---- occupancy ---- */

@@ -150,6 +150,17 @@ void driver_finish(void);
         return driver_leave(result_);                                                              \
     } while (0)
 
+/* The same for a call that names an object, such as a stream: if the thread has no current context,
+ * the call runs in the one of that object, as with an H200's driver. */
+#define DRIVER_CALL_IN(context, name, expression)                                                  \
+    do {                                                                                           \
+        const bool lent_ = context_lend(context);                                                  \
+        CUresult result_ = driver_enter(NEED_CONTEXT, #name);                                      \
+        if (!result_) result_ = driver_leave(expression);                                          \
+        if (lent_) context_take_back();                                                            \
+        return result_;                                                                            \
+    } while (0)
+
 /* Zeros of `bytes`, with a live handle; NULL: out of memory. */
 void *handle_new(handle_kind kind, size_t bytes);
 bool handle_is(const void *object, handle_kind kind);
@@ -157,6 +168,11 @@ void handle_free(void *object, handle_kind kind);
 
 CUcontext context_current(void);
 CUresult context_set_current(CUcontext context);
+/* The context that a handle was made in, also without the lock. NULL: none, or no handle. */
+CUcontext context_of(const void *object);
+/* Makes a context the current one if there is none. False: there is one, or `context` is NULL. */
+bool context_lend(CUcontext context);
+void context_take_back(void);
 CUcontext context_primary(void);
 bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
@@ -209,6 +225,8 @@ CUresult memory_revive(CUdeviceptr address);
 void memory_drop_window(CUdeviceptr address);
 /* The live allocation that an address is in; NULL: none. */
 allocation *memory_find(CUdeviceptr address, size_t *offset);
+/* The context of its allocation, also without the lock. NULL: none. */
+CUcontext memory_context(CUdeviceptr address);
 allocation *memory_at(size_t k);
 size_t memory_count(void); /* one more than the largest k */
 CUdeviceptr memory_address(const allocation *a);

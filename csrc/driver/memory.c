@@ -279,6 +279,15 @@ allocation *memory_find(CUdeviceptr address, size_t *offset) {
     return a && a->live && at < a->bytes ? a : NULL;
 }
 
+CUcontext memory_context(CUdeviceptr address) {
+    size_t offset;
+    driver_lock();
+    const allocation *a = memory_find(address, &offset);
+    CUcontext c = a ? a->context : NULL;
+    driver_unlock();
+    return c;
+}
+
 CUresult memory_free(CUdeviceptr address, bool host) {
     uint64_t offset;
     if (!address) return CUDA_SUCCESS;

@@ -258,6 +258,28 @@ CUresult context_set_current(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
+CUcontext context_of(const void *object) {
+    driver_lock();
+    const handle *h = *bucket_of(object);
+    while (h && h != object)
+        h = h->next;
+    CUcontext c = h ? h->context : NULL;
+    driver_unlock();
+    return c;
+}
+
+bool context_lend(CUcontext context) {
+    driver_lock();
+    const bool lent = context && !context_current() && mine.depth < MAX_DEPTH;
+    if (lent) mine.stack[mine.depth++] = context;
+    driver_unlock();
+    return lent;
+}
+
+void context_take_back(void) {
+    mine.depth--;
+}
+
 static CUcontext context_new(unsigned flags) {
     enum { STACK, PRINTF, MALLOC_HEAP, SYNC_DEPTH, PENDING, FETCH, PERSISTING };
     CUcontext c = handle_new(HANDLE_CONTEXT, sizeof *c);

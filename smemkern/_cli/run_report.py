@@ -168,6 +168,9 @@ def _summary(found: ProgramRun) -> str:
         _many(len(found.unsupported), "unsupported call"),
         _many(sum(one.count for one in found.leaks), "leak") if found.ended else "leaks not known",
     ]
+    failed = sum(bool(kernel.errors) for kernel in found.kernels)
+    if failed:
+        parts.insert(0, _many(failed, "failed kernel"))
     many = f"{launches} launch" + "es" * (launches != 1)
     return f"{_many(len(found.kernels), 'kernel')}, {many}: {', '.join(parts)}"
 

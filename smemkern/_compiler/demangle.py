@@ -69,6 +69,10 @@ _SUFFIX = {"j": "u", "l": "l", "m": "ul", "x": "ll", "y": "ull"}
 _ANONYMOUS = re.compile(r"_GLOBAL__N_|_INTERNAL_[0-9a-f]{8}_|_NV_ANON_NAMESPACE")
 
 
+# With -rdc=true a static function has its file's name before its own, and the former's length.
+_STATIC = re.compile(r"__nv_static_(\d{1,4})__")
+
+
 class Name(NamedTuple):
     """A demangled function."""
 
@@ -435,6 +439,10 @@ def _qualified(shown: _Type, word: str) -> _Type:
 @lru_cache(maxsize=4096)
 def demangled(name: str) -> Name:
     """A mangled name's parts; of any other name the name itself."""
+    if (static := _STATIC.match(name)) and name.startswith(
+        "_Z", end := static.end() + int(static[1])
+    ):
+        name = name[end:]
     if not name.startswith("_Z") or len(name) > _LONGEST:
         return Name(name, None)
     reader = _Reader(name)

@@ -247,3 +247,35 @@ print(d.cuGraphDestroyNode(node), d.cuGraphDestroy(graph), d.cuGraphDestroy(body
 print(d.cuStreamEndCapture(stream, None), d.cuGraphDestroyNode(node), d.cuGraphDestroy(graph))
 """
     assert printed(NODE + code) == ["0", "0", "1", "1", "1", "0", "0", "0"]
+
+
+def test_calls_with_a_stream_an_event_or_memory_need_no_current_context():
+    """They run in that object's context. Other calls fail, as do those with an old handle."""
+    code = """
+stream, event, second, own = c_void_p(), c_void_p(), c_void_p(), c_void_p()
+a, b, pinned, out = c_uint64(), c_uint64(), c_void_p(), c_void_p()
+d.cuStreamCreate(byref(stream), 1), d.cuEventCreate(byref(event), 0)
+d.cuMemAlloc_v2(byref(a), c_size_t(64)), d.cuMemHostAlloc(byref(pinned), c_size_t(64), 0)
+d.cuCtxSetCurrent(None)
+results = [
+    d.cuMemAllocAsync(byref(b), c_size_t(64), stream),
+    d.cuMemsetD8Async(b, 7, c_size_t(64), stream),
+    d.cuMemcpyAsync(pinned, b, c_size_t(64), stream),
+    d.cuLaunchHostFunc(stream, HOST_FUNCTION(lambda _: None), None),
+    d.cuEventRecord(event, stream),
+    d.cuStreamWaitEvent(stream, event, 0),
+    d.cuStreamQuery(stream), d.cuEventQuery(event),
+    d.cuEventSynchronize(event), d.cuStreamSynchronize(stream),
+    d.cuStreamGetCtx(stream, byref(own)),
+    d.cuMemFreeAsync(b, stream), d.cuMemFree_v2(a),
+]
+value = cast(pinned, POINTER(c_ubyte))[63]
+results += [d.cuMemFreeHost(pinned), d.cuEventDestroy_v2(event), d.cuStreamDestroy_v2(stream)]
+d.cuCtxGetCurrent(byref(out))
+wrong = [
+    d.cuStreamQuery(stream), d.cuStreamQuery(None), d.cuMemAlloc_v2(byref(a), c_size_t(64)),
+    d.cuMemFree_v2(a), d.cuEventCreate(byref(event), 0),
+]
+print(set(results), value, own.value == context.value, out.value, set(wrong))
+"""
+    assert printed(code) == ["{0}", "7", "True", "None", "{201}"]

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from smemkern._reports import suppressions
+from smemkern._trace.callers import load_address
 from smemkern._trace.program import Known
-from smemkern._trace.program import _load_address as load_address
 
 PTX = Path(__file__).resolve().parent / "kernels.ptx"
 
