@@ -359,3 +359,52 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunction 
     DRIVER_CALL(cuOccupancyAvailableDynamicSMemPerBlock, NEED_CONTEXT,
                 threads < 1 ? CUDA_ERROR_INVALID_VALUE : available(out, f, blocks));
 }
+
+/* Clusters of a GPU are within a group of its multiprocessors. Which ones make a group is not
+ * documented, so this is as if all were one group: an upper bound. */
+static CUresult active_clusters(int *clusters, CUfunction f, const CUlaunchConfig *c) {
+    enum { SMS = 16 };
+    if (!handle_is(f, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!clusters || !c || (c->numAttrs && !c->attrs)) return CUDA_ERROR_INVALID_VALUE;
+    smk_launch l = {
+        .cluster = {(uint32_t)f->cluster[0], (uint32_t)f->cluster[1], (uint32_t)f->cluster[2]}};
+    for (unsigned k = 0; k < c->numAttrs; k++)
+        launch_attribute(&c->attrs[k], &l);
+    int blocks;
+    const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    const CUresult result = launch_occupancy(f, threads < INT32_MAX ? (int)threads : INT32_MAX,
+                                             c->sharedMemBytes, &blocks);
+    if (result) return result;
+    uint64_t size = 1;
+    for (int k = 0; k < 3; k++)
+        size *= l.cluster[k] ? l.cluster[k] : 1;
+    *clusters = (int)((uint64_t)blocks * (uint64_t)device_attribute(SMS) / size);
+    return CUDA_SUCCESS;
+}
+
+enum { CLUSTER_LAUNCH = 120 }; /* the attribute of a device that has clusters */
+
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction f, const CUlaunchConfig *c) {
+    DRIVER_CALL(cuOccupancyMaxActiveClusters, NEED_CONTEXT,
+                device_attribute(CLUSTER_LAUNCH) ? active_clusters(clusters, f, c)
+                                                 : CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* 8 is the largest portable size; an H100 has 16, where the function allows it. */
+static CUresult largest_cluster(int *size, CUfunction f, const CUlaunchConfig *c) {
+    enum { PORTABLE = 8, MOST = 16 };
+    int blocks;
+    if (!size || !c) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    const CUresult result = launch_occupancy(f, threads < INT32_MAX ? (int)threads : INT32_MAX,
+                                             c->sharedMemBytes, &blocks);
+    if (!result) *size = !blocks ? 0 : f->non_portable_cluster ? MOST : PORTABLE;
+    return result;
+}
+
+EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction f,
+                                                   const CUlaunchConfig *c) {
+    DRIVER_CALL(cuOccupancyMaxPotentialClusterSize, NEED_CONTEXT,
+                device_attribute(CLUSTER_LAUNCH) ? largest_cluster(size, f, c)
+                                                 : CUDA_ERROR_NOT_SUPPORTED);
+}

@@ -186,6 +186,39 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
                    copy_bytes(ANY(to), ANY(from), bytes, stream));
 }
 
+/* Copies in any order, each with the attributes whose range of numbers it is in: hints, which have
+ * no effect here. The legacy default stream is not allowed. */
+static CUresult copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *bytes,
+                           size_t n, const void *attributes, const size_t *first,
+                           size_t n_attributes, CUstream stream) {
+    if (!to || !from || !bytes || !n || !attributes || !first || !n_attributes ||
+        n_attributes > n || first[0] || (uintptr_t)stream <= 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t k = 1; k < n_attributes; k++)
+        if (first[k] <= first[k - 1] || first[k] >= n) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t k = 0; k < n && !result; k++)
+        result = copy_bytes(ANY(to[k]), ANY(from[k]), bytes[k], stream);
+    return result;
+}
+
+EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t n,
+                                      void *attributes, size_t *first, size_t n_attributes,
+                                      CUstream stream) {
+    DRIVER_CALL_IN(context_of(stream), cuMemcpyBatchAsync,
+                   copy_batch(to, from, bytes, n, attributes, first, n_attributes, stream));
+}
+
+/* `failed` is set by an error that is of one copy; all others set it to the largest number. */
+EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t n,
+                                   void *attributes, size_t *first, size_t n_attributes,
+                                   size_t *failed, CUstream stream) {
+    const CUresult result =
+        cuMemcpyBatchAsync_v2(to, from, bytes, n, attributes, first, n_attributes, stream);
+    if (result && failed) *failed = SIZE_MAX;
+    return result;
+}
+
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) {
     DRIVER_CALL(cuMemcpyHtoD, NEED_CONTEXT, copy_bytes(DEVICE(to), HOST(from), bytes, NULL));
 }

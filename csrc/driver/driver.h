@@ -116,11 +116,6 @@ struct event {
     graph_place captured;
 };
 
-struct pool {
-    handle head;
-    uint64_t threshold;
-};
-
 /* What a call needs before it runs. */
 typedef enum need { NEED_NOTHING, NEED_INIT, NEED_CONTEXT } need;
 
@@ -197,11 +192,18 @@ typedef enum memory_kind {
     MEMORY_RANGE       /* of virtual addresses */
 } memory_kind;
 
+struct pool {
+    handle head;
+    uint64_t threshold;
+    memory_kind kind;
+};
+
 /* An allocation. Its number k is that of a buffer of every launch, so kernels find it at
  * emu_buffer_address(k) from whatever structure they read the address. */
 typedef struct allocation {
     bool live, used; /* used: it is or was an allocation */
     bool reserved;   /* for a graph: its number stays its own */
+    bool pooled;     /* cuMemFreeAsync frees it, also if it is pinned */
     memory_kind kind;
     CUdeviceptr address; /* in the shared region; 0: that of the number */
     unsigned char *host;
@@ -290,9 +292,10 @@ struct function {
     emu_signature signature;
     uint32_t max_dynamic_shared;
     int carveout, cluster[3], cache;
-    uint64_t launches; /* so far */
-    bool of_library;   /* it was asked for as a kernel of a library */
-    int examined;      /* by --kernel; -1: not known yet */
+    bool non_portable_cluster; /* clusters of more than 8 blocks are allowed */
+    uint64_t launches;         /* so far */
+    bool of_library;           /* it was asked for as a kernel of a library */
+    int examined;              /* by --kernel; -1: not known yet */
 };
 
 struct module {
