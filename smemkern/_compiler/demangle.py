@@ -101,6 +101,9 @@ def _last(written: str) -> str:
     return written[begin:].split("<")[0] or written
 
 
+_AUTO = [f"auto:{k}" for k in range(1, 33)]  # a lambda's parameters that are declared so
+
+
 class _Failure(Exception):
     """The name is not mangled by the rules that this file knows."""
 
@@ -243,9 +246,11 @@ class _Reader:
             number = self.matched(r"(\d*)_")[1]
             shown = f"'unnamed{number}'"
         elif self.take("Ul"):
-            parameters = []
+            parameters, outer = [], self.arguments
+            self.arguments = _AUTO
             while not self.take("E"):
                 parameters.append(str(self.type()))
+            self.arguments = outer
             number = self.matched(r"(\d*)_")[1]
             inside = "" if parameters == ["void"] else ", ".join(parameters)
             shown = f"{{lambda({inside})#{int(number) + 2 if number else 1}}}"
