@@ -92,7 +92,7 @@ TEST_CAUSES = {
     "CUSOLVER|CUBLAS|CUFFT|CuFFT|CURAND|CUSPARSE|NCCL": "another library, which is machine code",
     "multi_?gpu|device ordinal": "needs several GPUs",
     "test_interaction_with_CuPy_default_pool": "a GPU's context takes memory, the emulator's none",
-    "test_cpu_and_cuda_targets": "Numba 0.68 and this numba-cuda stamp files in different ways",
+    "test_cpu_and_cuda_(targets|reuse)": "Numba 0.68 and this numba-cuda stamp files in different ways",
     "test_struct_model_type_arr": "writes ten elements to arrays of one, which is reported",
     "test_set_registers": "numbers of registers are those of the PTX",
     "lto|LTO": "link-time optimisation, whose input is no PTX",
