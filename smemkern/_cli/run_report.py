@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .._compiler.demangle import shortened
+from .._compiler.wording import shortened
 from .._device.emulated import EmulatedDevice
 from .._render.document import Listing, Node, Paragraph
 from .._render.table import Cell

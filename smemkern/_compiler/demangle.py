@@ -470,27 +470,6 @@ def normal(written: str) -> str:
     return re.sub(r"\s*([<>,:*&()\[\]])\s*", r"\1", text)
 
 
-def shortened(written: str, longest: int = 120) -> str:
-    """A long name without its inner template arguments: "sort<policy<...>, int>"."""
-    depth, shown = 8, written
-    while len(shown) > longest and depth:
-        depth -= 1
-        shown = _without_inner(written, depth)
-    return shown
-
-
-def _without_inner(written: str, depth: int) -> str:
-    level, shown = 0, ""
-    for letter in written:
-        level -= letter == ">" and level > 0
-        if level <= depth:
-            shown += letter
-        if letter == "<":
-            shown += "..." if level == depth else ""
-            level += 1
-    return shown
-
-
 def variable_name(name: str) -> str:
     """The last part of a variable's name: "tile" for "_ZZ6kernelPfE4tile".
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from smemkern._compiler.demangle import demangled, shortened
+from smemkern._compiler.demangle import demangled
+from smemkern._compiler.wording import shortened
 from smemkern._reports import suppressions
 from smemkern._trace.callers import load_address
 from smemkern._trace.program import Known
