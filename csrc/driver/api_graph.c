@@ -664,13 +664,13 @@ static CUresult launch_exec(CUgraphExec e, CUstream s) {
 }
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec e, CUstream s) {
-    DRIVER_CALL(cuGraphLaunch, NEED_CONTEXT, launch_exec(e, s));
+    DRIVER_CALL_IN(context_of(s), cuGraphLaunch, launch_exec(e, s));
 }
 
 EXPORT CUresult cuGraphUpload(CUgraphExec e, CUstream s) {
-    DRIVER_CALL(cuGraphUpload, NEED_CONTEXT,
-                handle_is(e, HANDLE_GRAPH_EXEC) && stream_is(s) ? CUDA_SUCCESS
-                                                                : CUDA_ERROR_INVALID_VALUE);
+    DRIVER_CALL_IN(context_of(s), cuGraphUpload,
+                   handle_is(e, HANDLE_GRAPH_EXEC) && stream_is(s) ? CUDA_SUCCESS
+                                                                   : CUDA_ERROR_INVALID_VALUE);
 }
 
 static CUresult update(CUgraphExec e, CUgraph g, CUgraphNode *node, unsigned *why) {

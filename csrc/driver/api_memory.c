@@ -38,7 +38,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
-    DRIVER_CALL(cuMemFree, NEED_CONTEXT, release(address, false));
+    DRIVER_CALL_IN(memory_context(address), cuMemFree, release(address, false));
 }
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags) {
@@ -67,7 +67,8 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
 }
 
 EXPORT CUresult cuMemFreeHost(void *address) {
-    DRIVER_CALL(cuMemFreeHost, NEED_CONTEXT, release((CUdeviceptr)(uintptr_t)address, true));
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)address;
+    DRIVER_CALL_IN(memory_context(at), cuMemFreeHost, release(at, true));
 }
 
 /* Whether all pages of a range are mapped in the process. */
@@ -159,168 +160,6 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
     DRIVER_CALL(cuMemGetAddressRange, NEED_CONTEXT, get_range(base, bytes, address));
 }
 
-/* ---- pools: memory of a stream, which is in order anyway ---- */
-
-/* In a captured stream a node allocates, at an address that is known now. */
-static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    capture *into;
-    if (!stream_is(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    if (pool && !handle_is(pool, HANDLE_POOL)) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = capture_of(stream, &into);
-    if (result) return result;
-    if (!into) return memory_new(MEMORY_DEVICE, bytes, 0, out);
-    result = memory_reserve(bytes, out);
-    if (result) return result;
-    work w = {.kind = WORK_ALLOC, .of.memory = {*out, bytes}};
-    return capture_add(into, stream, &w);
-}
-
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream) {
-    DRIVER_CALL(cuMemAllocAsync, NEED_CONTEXT, alloc_async(out, bytes, NULL, stream));
-}
-
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
-                                        CUstream stream) {
-    DRIVER_CALL(cuMemAllocFromPoolAsync, NEED_CONTEXT,
-                pool ? alloc_async(out, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE);
-}
-
-static CUresult free_async(CUdeviceptr address, CUstream stream) {
-    work w = {.kind = WORK_FREE, .of.memory = {address, 0}};
-    return address ? work_submit(stream, &w) : CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    DRIVER_CALL(cuMemFreeAsync, NEED_CONTEXT, free_async(address, stream));
-}
-
-static CUmemoryPool default_pool;
-
-static CUresult get_pool(CUmemoryPool *out, CUdevice device) {
-    if (device) return CUDA_ERROR_INVALID_DEVICE;
-    if (!out) return CUDA_ERROR_INVALID_VALUE;
-    if (!default_pool) default_pool = handle_new(HANDLE_POOL, sizeof *default_pool);
-    *out = default_pool;
-    return default_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device) {
-    DRIVER_CALL(cuDeviceGetDefaultMemPool, NEED_INIT, get_pool(out, device));
-}
-
-EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device) {
-    DRIVER_CALL(cuDeviceGetMemPool, NEED_INIT, get_pool(out, device));
-}
-
-static CUresult check_pool(CUmemoryPool pool) {
-    return handle_is(pool, HANDLE_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-    DRIVER_CALL(cuDeviceSetMemPool, NEED_INIT,
-                device ? CUDA_ERROR_INVALID_DEVICE : check_pool(pool));
-}
-
-/* CUmemPoolProps: a type, handle types, a location's type and number: memory of the device. */
-static CUresult create_pool(CUmemoryPool *out, const int *properties) {
-    if (!out || !properties || properties[0] != 1 || properties[2] != 1 || properties[3])
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = handle_new(HANDLE_POOL, sizeof **out);
-    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const void *properties) {
-    DRIVER_CALL(cuMemPoolCreate, NEED_INIT, create_pool(out, properties));
-}
-
-static CUresult destroy_pool(CUmemoryPool pool) {
-    if (!handle_is(pool, HANDLE_POOL) || pool == default_pool) return CUDA_ERROR_INVALID_VALUE;
-    handle_free(pool, HANDLE_POOL);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-    DRIVER_CALL(cuMemPoolDestroy, NEED_INIT, destroy_pool(pool));
-}
-
-EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
-    (void)bytes;
-    DRIVER_CALL(cuMemPoolTrimTo, NEED_INIT, check_pool(pool));
-}
-
-/* Attributes 1 to 3 are flags, as ints; the others are sizes of 8 bytes. */
-static CUresult pool_attribute(CUmemoryPool pool, int attribute, void *value, bool set) {
-    enum { LAST_FLAG = 3, THRESHOLD, LAST = 8 };
-    if (check_pool(pool) || !value || attribute < 1 || attribute > LAST)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (set && attribute == THRESHOLD) memcpy(&pool->threshold, value, sizeof pool->threshold);
-    if (set) return CUDA_SUCCESS;
-    const uint64_t out = attribute <= LAST_FLAG   ? 1
-                         : attribute == THRESHOLD ? pool->threshold
-                                                  : memory_in_use();
-    memcpy(value, &out, attribute <= LAST_FLAG ? sizeof(int) : sizeof out);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) {
-    DRIVER_CALL(cuMemPoolSetAttribute, NEED_INIT, pool_attribute(pool, attribute, value, true));
-}
-
-EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) {
-    DRIVER_CALL(cuMemPoolGetAttribute, NEED_INIT, pool_attribute(pool, attribute, value, false));
-}
-
-EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const void *access, size_t n) {
-    DRIVER_CALL(cuMemPoolSetAccess, NEED_INIT,
-                n && !access ? CUDA_ERROR_INVALID_VALUE : check_pool(pool));
-}
-
-/* Memory of graphs: attributes 0 and 1 are bytes in use, 2 and 3 bytes reserved, now and at
- * most. */
-static CUresult graph_memory(CUdevice device, int attribute, uint64_t *value) {
-    if (device) return CUDA_ERROR_INVALID_DEVICE;
-    if (attribute < 0 || attribute > 3 || !value) return CUDA_ERROR_INVALID_VALUE;
-    *value = 0;
-    for (size_t k = 0; k < memory_count(); k++) {
-        const allocation *a = memory_at(k);
-        if (a && a->reserved && a->live) *value += a->bytes;
-    }
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *value) {
-    DRIVER_CALL(cuDeviceGetGraphMemAttribute, NEED_INIT, graph_memory(device, attribute, value));
-}
-
-EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
-    DRIVER_CALL(cuDeviceGraphMemTrim, NEED_INIT, device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS);
-}
-
-/* The pool of a location: a type, and the device's number. */
-static CUresult pool_of(CUmemoryPool *out, const CUmemLocation *location) {
-    return location ? get_pool(out, location->id) : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *location, int type) {
-    (void)type;
-    DRIVER_CALL(cuMemGetDefaultMemPool, NEED_INIT, pool_of(out, location));
-}
-
-EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *location, int type) {
-    (void)type;
-    DRIVER_CALL(cuMemGetMemPool, NEED_INIT, pool_of(out, location));
-}
-
-static CUresult pool_access(int *flags, CUmemoryPool pool, const CUmemLocation *location) {
-    if (!flags || !location || check_pool(pool)) return CUDA_ERROR_INVALID_VALUE;
-    *flags = 3; /* reads and writes */
-    return location->id ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *location) {
-    DRIVER_CALL(cuMemPoolGetAccess, NEED_INIT, pool_access(flags, pool, location));
-}
-
 /* ---- managed memory: advice, which has no effect here ---- */
 
 static CUresult check_range(CUdeviceptr address, size_t bytes) {
@@ -334,20 +173,20 @@ static CUresult check_range(CUdeviceptr address, size_t bytes) {
 
 EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
                                    CUstream stream) {
-    DRIVER_CALL(cuMemPrefetchAsync, NEED_CONTEXT,
-                device > 0 || device < -1 ? CUDA_ERROR_INVALID_DEVICE
-                : stream_is(stream)       ? check_range(address, bytes)
-                                          : CUDA_ERROR_INVALID_HANDLE);
+    DRIVER_CALL_IN(context_of(stream), cuMemPrefetchAsync,
+                   device > 0 || device < -1 ? CUDA_ERROR_INVALID_DEVICE
+                   : stream_is(stream)       ? check_range(address, bytes)
+                                             : CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* CUmemLocation by value: a type and an id. */
 EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, uint64_t location,
                                       unsigned flags, CUstream stream) {
     (void)location;
-    DRIVER_CALL(cuMemPrefetchAsync, NEED_CONTEXT,
-                flags               ? CUDA_ERROR_INVALID_VALUE
-                : stream_is(stream) ? check_range(address, bytes)
-                                    : CUDA_ERROR_INVALID_HANDLE);
+    DRIVER_CALL_IN(context_of(stream), cuMemPrefetchAsync,
+                   flags               ? CUDA_ERROR_INVALID_VALUE
+                   : stream_is(stream) ? check_range(address, bytes)
+                                       : CUDA_ERROR_INVALID_HANDLE);
 }
 
 EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int advice, CUdevice device) {

@@ -28,7 +28,7 @@ EXPORT CUresult cuModuleUnload(CUmodule m) {
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name) {
-    DRIVER_CALL(cuModuleGetFunction, NEED_CONTEXT, module_function(m, name, out));
+    DRIVER_CALL_IN(context_of(m), cuModuleGetFunction, module_function(m, name, out));
 }
 
 EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule m,
@@ -194,7 +194,7 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction f, size_t k, size_t *offset, size_
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *out, int attribute, CUfunction f) {
-    DRIVER_CALL(cuFuncGetAttribute, NEED_CONTEXT, function_attribute(f, attribute, out));
+    DRIVER_CALL_IN(context_of(f), cuFuncGetAttribute, function_attribute(f, attribute, out));
 }
 
 EXPORT CUresult cuKernelGetAttribute(int *out, int attribute, CUkernel f, CUdevice device) {
@@ -260,12 +260,13 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned 
                                unsigned by, unsigned bz, unsigned shared, CUstream stream,
                                void **params, void **extra) {
     const CUlaunchConfig config = {gx, gy, gz, bx, by, bz, shared, stream, NULL, 0};
-    DRIVER_CALL(cuLaunchKernel, NEED_CONTEXT, launch(f, &config, params, extra));
+    DRIVER_CALL_IN(context_of(stream), cuLaunchKernel, launch(f, &config, params, extra));
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
                                  void **extra) {
-    DRIVER_CALL(cuLaunchKernelEx, NEED_CONTEXT, launch(f, config, params, extra));
+    DRIVER_CALL_IN(context_of(config ? config->hStream : NULL), cuLaunchKernelEx,
+                   launch(f, config, params, extra));
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
@@ -273,7 +274,7 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy
                                           CUstream stream, void **params) {
     CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
     const CUlaunchConfig config = {gx, gy, gz, bx, by, bz, shared, stream, &cooperative, 1};
-    DRIVER_CALL(cuLaunchCooperativeKernel, NEED_CONTEXT, launch(f, &config, params, NULL));
+    DRIVER_CALL_IN(context_of(stream), cuLaunchCooperativeKernel, launch(f, &config, params, NULL));
 }
 
 static CUresult call_host(CUstream stream, CUhostFn call, void *user) {
@@ -283,7 +284,7 @@ static CUresult call_host(CUstream stream, CUhostFn call, void *user) {
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user) {
-    DRIVER_CALL(cuLaunchHostFunc, NEED_CONTEXT, call_host(stream, call, user));
+    DRIVER_CALL_IN(context_of(stream), cuLaunchHostFunc, call_host(stream, call, user));
 }
 
 /* ---- occupancy ---- */
@@ -357,4 +358,53 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunction 
                                                         int threads) {
     DRIVER_CALL(cuOccupancyAvailableDynamicSMemPerBlock, NEED_CONTEXT,
                 threads < 1 ? CUDA_ERROR_INVALID_VALUE : available(out, f, blocks));
+}
+
+/* Clusters of a GPU are within a group of its multiprocessors. Which ones make a group is not
+ * documented, so this is as if all were one group: an upper bound. */
+static CUresult active_clusters(int *clusters, CUfunction f, const CUlaunchConfig *c) {
+    enum { SMS = 16 };
+    if (!handle_is(f, HANDLE_FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!clusters || !c || (c->numAttrs && !c->attrs)) return CUDA_ERROR_INVALID_VALUE;
+    smk_launch l = {
+        .cluster = {(uint32_t)f->cluster[0], (uint32_t)f->cluster[1], (uint32_t)f->cluster[2]}};
+    for (unsigned k = 0; k < c->numAttrs; k++)
+        launch_attribute(&c->attrs[k], &l);
+    int blocks;
+    const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    const CUresult result = launch_occupancy(f, threads < INT32_MAX ? (int)threads : INT32_MAX,
+                                             c->sharedMemBytes, &blocks);
+    if (result) return result;
+    uint64_t size = 1;
+    for (int k = 0; k < 3; k++)
+        size *= l.cluster[k] ? l.cluster[k] : 1;
+    *clusters = (int)((uint64_t)blocks * (uint64_t)device_attribute(SMS) / size);
+    return CUDA_SUCCESS;
+}
+
+enum { CLUSTER_LAUNCH = 120 }; /* the attribute of a device that has clusters */
+
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction f, const CUlaunchConfig *c) {
+    DRIVER_CALL(cuOccupancyMaxActiveClusters, NEED_CONTEXT,
+                device_attribute(CLUSTER_LAUNCH) ? active_clusters(clusters, f, c)
+                                                 : CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* 8 is the largest portable size; an H100 has 16, where the function allows it. */
+static CUresult largest_cluster(int *size, CUfunction f, const CUlaunchConfig *c) {
+    enum { PORTABLE = 8, MOST = 16 };
+    int blocks;
+    if (!size || !c) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    const CUresult result = launch_occupancy(f, threads < INT32_MAX ? (int)threads : INT32_MAX,
+                                             c->sharedMemBytes, &blocks);
+    if (!result) *size = !blocks ? 0 : f->non_portable_cluster ? MOST : PORTABLE;
+    return result;
+}
+
+EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction f,
+                                                   const CUlaunchConfig *c) {
+    DRIVER_CALL(cuOccupancyMaxPotentialClusterSize, NEED_CONTEXT,
+                device_attribute(CLUSTER_LAUNCH) ? largest_cluster(size, f, c)
+                                                 : CUDA_ERROR_NOT_SUPPORTED);
 }

@@ -33,7 +33,7 @@ static CUresult destroy(CUstream s) {
 }
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream s) {
-    DRIVER_CALL(cuStreamDestroy, NEED_CONTEXT, destroy(s));
+    DRIVER_CALL_IN(context_of(s), cuStreamDestroy, destroy(s));
 }
 
 static CUresult check(CUstream s) {
@@ -47,7 +47,7 @@ static CUresult query(CUstream s) {
 }
 
 EXPORT CUresult cuStreamQuery(CUstream s) {
-    DRIVER_CALL(cuStreamQuery, NEED_CONTEXT, query(s));
+    DRIVER_CALL_IN(context_of(s), cuStreamQuery, query(s));
 }
 
 static CUresult wait(CUstream s) {
@@ -59,7 +59,7 @@ static CUresult wait(CUstream s) {
 }
 
 EXPORT CUresult cuStreamSynchronize(CUstream s) {
-    DRIVER_CALL(cuStreamSynchronize, NEED_CONTEXT, wait(s));
+    DRIVER_CALL_IN(context_of(s), cuStreamSynchronize, wait(s));
 }
 
 static CUresult add_callback(CUstream s, CUstreamCallback call, void *user, unsigned flags) {
@@ -72,7 +72,7 @@ static CUresult add_callback(CUstream s, CUstreamCallback call, void *user, unsi
 }
 
 EXPORT CUresult cuStreamAddCallback(CUstream s, CUstreamCallback call, void *user, unsigned flags) {
-    DRIVER_CALL(cuStreamAddCallback, NEED_CONTEXT, add_callback(s, call, user, flags));
+    DRIVER_CALL_IN(context_of(s), cuStreamAddCallback, add_callback(s, call, user, flags));
 }
 
 static const struct stream *properties(CUstream s) {
@@ -94,7 +94,7 @@ static CUresult get(CUstream s, const void *value, size_t bytes, void *out) {
         return get(s, &value, sizeof value, out);                                                  \
     }                                                                                              \
     EXPORT CUresult name(CUstream s, type *out) {                                                  \
-        DRIVER_CALL(name, NEED_CONTEXT, name##_of(s, out));                                        \
+        DRIVER_CALL_IN(context_of(s), name, name##_of(s, out));                                    \
     }
 
 STREAM_PROPERTY(cuStreamGetFlags, unsigned, properties(s)->flags)
@@ -107,15 +107,15 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr address, size_t b
                                        unsigned flags) {
     size_t offset;
     (void)bytes;
-    DRIVER_CALL(cuStreamAttachMemAsync, NEED_CONTEXT,
-                !stream_is(s)                            ? CUDA_ERROR_INVALID_HANDLE
-                : flags != 1 && flags != 2 && flags != 4 ? CUDA_ERROR_INVALID_VALUE
-                : memory_find(address, &offset)          ? CUDA_SUCCESS
-                                                         : CUDA_ERROR_INVALID_VALUE);
+    DRIVER_CALL_IN(context_of(s), cuStreamAttachMemAsync,
+                   !stream_is(s)                            ? CUDA_ERROR_INVALID_HANDLE
+                   : flags != 1 && flags != 2 && flags != 4 ? CUDA_ERROR_INVALID_VALUE
+                   : memory_find(address, &offset)          ? CUDA_SUCCESS
+                                                            : CUDA_ERROR_INVALID_VALUE);
 }
 
 EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
-    DRIVER_CALL(cuStreamCopyAttributes, NEED_CONTEXT, check(to) ? check(to) : check(from));
+    DRIVER_CALL_IN(context_of(to), cuStreamCopyAttributes, check(to) ? check(to) : check(from));
 }
 
 static CUresult stream_attribute(CUstream s, int attribute, void *value, bool set) {
@@ -127,11 +127,13 @@ static CUresult stream_attribute(CUstream s, int attribute, void *value, bool se
 }
 
 EXPORT CUresult cuStreamGetAttribute(CUstream s, int attribute, void *value) {
-    DRIVER_CALL(cuStreamGetAttribute, NEED_CONTEXT, stream_attribute(s, attribute, value, false));
+    DRIVER_CALL_IN(context_of(s), cuStreamGetAttribute,
+                   stream_attribute(s, attribute, value, false));
 }
 
 EXPORT CUresult cuStreamSetAttribute(CUstream s, int attribute, void *value) {
-    DRIVER_CALL(cuStreamSetAttribute, NEED_CONTEXT, stream_attribute(s, attribute, value, true));
+    DRIVER_CALL_IN(context_of(s), cuStreamSetAttribute,
+                   stream_attribute(s, attribute, value, true));
 }
 
 /* ---- events ---- */
@@ -160,7 +162,7 @@ static CUresult destroy_event(CUevent e) {
 }
 
 EXPORT CUresult cuEventDestroy_v2(CUevent e) {
-    DRIVER_CALL(cuEventDestroy, NEED_CONTEXT, destroy_event(e));
+    DRIVER_CALL_IN(context_of(e), cuEventDestroy, destroy_event(e));
 }
 
 /* In a captured stream an external record is a node, and any other marks a place in the graph. */
@@ -179,11 +181,11 @@ static CUresult record(CUevent e, CUstream s, unsigned flags) {
 }
 
 EXPORT CUresult cuEventRecord(CUevent e, CUstream s) {
-    DRIVER_CALL(cuEventRecord, NEED_CONTEXT, record(e, s, 0));
+    DRIVER_CALL_IN(context_of(s), cuEventRecord, record(e, s, 0));
 }
 
 EXPORT CUresult cuEventRecordWithFlags(CUevent e, CUstream s, unsigned flags) {
-    DRIVER_CALL(cuEventRecordWithFlags, NEED_CONTEXT, record(e, s, flags));
+    DRIVER_CALL_IN(context_of(s), cuEventRecordWithFlags, record(e, s, flags));
 }
 
 static CUresult check_event(CUevent e, bool flush) {
@@ -195,11 +197,11 @@ static CUresult check_event(CUevent e, bool flush) {
 }
 
 EXPORT CUresult cuEventQuery(CUevent e) {
-    DRIVER_CALL(cuEventQuery, NEED_CONTEXT, check_event(e, false));
+    DRIVER_CALL_IN(context_of(e), cuEventQuery, check_event(e, false));
 }
 
 EXPORT CUresult cuEventSynchronize(CUevent e) {
-    DRIVER_CALL(cuEventSynchronize, NEED_CONTEXT, check_event(e, true));
+    DRIVER_CALL_IN(context_of(e), cuEventSynchronize, check_event(e, true));
 }
 
 static CUresult wait_event(CUstream s, CUevent e, unsigned flags) {
@@ -215,7 +217,7 @@ static CUresult wait_event(CUstream s, CUevent e, unsigned flags) {
 }
 
 EXPORT CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
-    DRIVER_CALL(cuStreamWaitEvent, NEED_CONTEXT, wait_event(s, e, flags));
+    DRIVER_CALL_IN(context_of(s), cuStreamWaitEvent, wait_event(s, e, flags));
 }
 
 static CUresult elapsed(float *milliseconds, CUevent first, CUevent last) {
@@ -230,9 +232,9 @@ static CUresult elapsed(float *milliseconds, CUevent first, CUevent last) {
 }
 
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent last) {
-    DRIVER_CALL(cuEventElapsedTime, NEED_CONTEXT, elapsed(milliseconds, first, last));
+    DRIVER_CALL_IN(context_of(first), cuEventElapsedTime, elapsed(milliseconds, first, last));
 }
 
 EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent first, CUevent last) {
-    DRIVER_CALL(cuEventElapsedTime, NEED_CONTEXT, elapsed(milliseconds, first, last));
+    DRIVER_CALL_IN(context_of(first), cuEventElapsedTime, elapsed(milliseconds, first, last));
 }

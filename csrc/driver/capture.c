@@ -223,19 +223,19 @@ static CUresult begin(CUstream s, int mode, CUgraph graph, const CUgraphNode *af
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream s, int mode) {
-    DRIVER_CALL(cuStreamBeginCapture, NEED_CONTEXT, begin(s, mode, NULL, NULL, 0));
+    DRIVER_CALL_IN(context_of(s), cuStreamBeginCapture, begin(s, mode, NULL, NULL, 0));
 }
 
 EXPORT CUresult cuStreamBeginCapture(CUstream s) {
-    DRIVER_CALL(cuStreamBeginCapture, NEED_CONTEXT, begin(s, GLOBAL, NULL, NULL, 0));
+    DRIVER_CALL_IN(context_of(s), cuStreamBeginCapture, begin(s, GLOBAL, NULL, NULL, 0));
 }
 
 EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream s, CUgraph graph, const CUgraphNode *after,
                                             const CUgraphEdgeData *edges, size_t n, int mode) {
     (void)edges;
-    DRIVER_CALL(cuStreamBeginCaptureToGraph, NEED_CONTEXT,
-                handle_is(graph, HANDLE_GRAPH) ? begin(s, mode, graph, after, n)
-                                               : CUDA_ERROR_INVALID_VALUE);
+    DRIVER_CALL_IN(context_of(s), cuStreamBeginCaptureToGraph,
+                   handle_is(graph, HANDLE_GRAPH) ? begin(s, mode, graph, after, n)
+                                                  : CUDA_ERROR_INVALID_VALUE);
 }
 
 /* Whether some stream has a node at its end that no node comes after: its work is lost to the
@@ -276,7 +276,7 @@ static CUresult finish(CUstream s, CUgraph *out) {
 }
 
 EXPORT CUresult cuStreamEndCapture(CUstream s, CUgraph *out) {
-    DRIVER_CALL(cuStreamEndCapture, NEED_CONTEXT, finish(s, out));
+    DRIVER_CALL_IN(context_of(s), cuStreamEndCapture, finish(s, out));
 }
 
 bool capture_uses(const struct graph *g) {
@@ -330,25 +330,25 @@ static CUresult tell(CUstream s, capture_info out) {
 }
 
 EXPORT CUresult cuStreamIsCapturing(CUstream s, int *status) {
-    DRIVER_CALL(cuStreamIsCapturing, NEED_CONTEXT, tell(s, (capture_info){.status = status}));
+    DRIVER_CALL_IN(context_of(s), cuStreamIsCapturing, tell(s, (capture_info){.status = status}));
 }
 
 EXPORT CUresult cuStreamGetCaptureInfo(CUstream s, int *status, uint64_t *number) {
-    DRIVER_CALL(cuStreamGetCaptureInfo, NEED_CONTEXT,
-                tell(s, (capture_info){.status = status, .number = number}));
+    DRIVER_CALL_IN(context_of(s), cuStreamGetCaptureInfo,
+                   tell(s, (capture_info){.status = status, .number = number}));
 }
 
 EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream s, int *status, uint64_t *number, CUgraph *graph,
                                           CUgraphNode **after, size_t *n) {
-    DRIVER_CALL(cuStreamGetCaptureInfo, NEED_CONTEXT,
-                tell(s, (capture_info){status, number, graph, after, NULL, n}));
+    DRIVER_CALL_IN(context_of(s), cuStreamGetCaptureInfo,
+                   tell(s, (capture_info){status, number, graph, after, NULL, n}));
 }
 
 EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream s, int *status, uint64_t *number, CUgraph *graph,
                                           CUgraphNode **after, const CUgraphEdgeData **edges,
                                           size_t *n) {
-    DRIVER_CALL(cuStreamGetCaptureInfo, NEED_CONTEXT,
-                tell(s, (capture_info){status, number, graph, after, edges, n}));
+    DRIVER_CALL_IN(context_of(s), cuStreamGetCaptureInfo,
+                   tell(s, (capture_info){status, number, graph, after, edges, n}));
 }
 
 static CUresult update(CUstream s, const CUgraphNode *nodes, size_t n, unsigned flags) {
@@ -367,14 +367,14 @@ static CUresult update(CUstream s, const CUgraphNode *nodes, size_t n, unsigned 
 
 EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream s, CUgraphNode *nodes, size_t n,
                                                   unsigned flags) {
-    DRIVER_CALL(cuStreamUpdateCaptureDependencies, NEED_CONTEXT, update(s, nodes, n, flags));
+    DRIVER_CALL_IN(context_of(s), cuStreamUpdateCaptureDependencies, update(s, nodes, n, flags));
 }
 
 EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream s, CUgraphNode *nodes,
                                                      const CUgraphEdgeData *edges, size_t n,
                                                      unsigned flags) {
     (void)edges;
-    DRIVER_CALL(cuStreamUpdateCaptureDependencies, NEED_CONTEXT, update(s, nodes, n, flags));
+    DRIVER_CALL_IN(context_of(s), cuStreamUpdateCaptureDependencies, update(s, nodes, n, flags));
 }
 
 static CUresult exchange(int *mode) {

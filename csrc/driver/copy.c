@@ -182,7 +182,41 @@ EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
 }
 
 EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    DRIVER_CALL(cuMemcpyAsync, NEED_CONTEXT, copy_bytes(ANY(to), ANY(from), bytes, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpyAsync,
+                   copy_bytes(ANY(to), ANY(from), bytes, stream));
+}
+
+/* Copies in any order, each with the attributes whose range of numbers it is in: hints, which have
+ * no effect here. The legacy default stream is not allowed. */
+static CUresult copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *bytes,
+                           size_t n, const void *attributes, const size_t *first,
+                           size_t n_attributes, CUstream stream) {
+    if (!to || !from || !bytes || !n || !attributes || !first || !n_attributes ||
+        n_attributes > n || first[0] || (uintptr_t)stream <= 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t k = 1; k < n_attributes; k++)
+        if (first[k] <= first[k - 1] || first[k] >= n) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t k = 0; k < n && !result; k++)
+        result = copy_bytes(ANY(to[k]), ANY(from[k]), bytes[k], stream);
+    return result;
+}
+
+EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t n,
+                                      void *attributes, size_t *first, size_t n_attributes,
+                                      CUstream stream) {
+    DRIVER_CALL_IN(context_of(stream), cuMemcpyBatchAsync,
+                   copy_batch(to, from, bytes, n, attributes, first, n_attributes, stream));
+}
+
+/* `failed` is set by an error that is of one copy; all others set it to the largest number. */
+EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t n,
+                                   void *attributes, size_t *first, size_t n_attributes,
+                                   size_t *failed, CUstream stream) {
+    const CUresult result =
+        cuMemcpyBatchAsync_v2(to, from, bytes, n, attributes, first, n_attributes, stream);
+    if (result && failed) *failed = SIZE_MAX;
+    return result;
 }
 
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) {
@@ -191,7 +225,8 @@ EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) 
 
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
                                      CUstream stream) {
-    DRIVER_CALL(cuMemcpyHtoDAsync, NEED_CONTEXT, copy_bytes(DEVICE(to), HOST(from), bytes, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpyHtoDAsync,
+                   copy_bytes(DEVICE(to), HOST(from), bytes, stream));
 }
 
 EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
@@ -199,7 +234,8 @@ EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
 }
 
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    DRIVER_CALL(cuMemcpyDtoHAsync, NEED_CONTEXT, copy_bytes(HOST(to), DEVICE(from), bytes, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpyDtoHAsync,
+                   copy_bytes(HOST(to), DEVICE(from), bytes, stream));
 }
 
 EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -208,8 +244,8 @@ EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) 
 
 EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                                      CUstream stream) {
-    DRIVER_CALL(cuMemcpyDtoDAsync, NEED_CONTEXT,
-                copy_bytes(DEVICE(to), DEVICE(from), bytes, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpyDtoDAsync,
+                   copy_bytes(DEVICE(to), DEVICE(from), bytes, stream));
 }
 
 static CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
@@ -227,8 +263,8 @@ EXPORT CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr f
 
 EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                   CUcontext from_context, size_t bytes, CUstream stream) {
-    DRIVER_CALL(cuMemcpyPeerAsync, NEED_CONTEXT,
-                copy_peer(to, to_context, from, from_context, bytes, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpyPeerAsync,
+                   copy_peer(to, to_context, from, from_context, bytes, stream));
 }
 
 /* ---- arrays of 1 dimension ---- */
@@ -283,15 +319,15 @@ EXPORT CUresult cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size
 
 EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes,
                                      CUstream stream) {
-    DRIVER_CALL(
-        cuMemcpyHtoAAsync, NEED_CONTEXT,
+    DRIVER_CALL_IN(
+        context_of(stream), cuMemcpyHtoAAsync,
         copy_array(CU_MEMORYTYPE_UNIFIED, to, 0, NULL, (uintptr_t)from, offset, 0, bytes, stream));
 }
 
 EXPORT CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t bytes,
                                      CUstream stream) {
-    DRIVER_CALL(
-        cuMemcpyAtoHAsync, NEED_CONTEXT,
+    DRIVER_CALL_IN(
+        context_of(stream), cuMemcpyAtoHAsync,
         copy_array(CU_MEMORYTYPE_UNIFIED, NULL, (uintptr_t)to, from, 0, 0, offset, bytes, stream));
 }
 
@@ -328,7 +364,7 @@ EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c) {
 }
 
 EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream) {
-    DRIVER_CALL(cuMemcpy2DAsync, NEED_CONTEXT, copy_2d(c, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpy2DAsync, copy_2d(c, stream));
 }
 
 EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c) {
@@ -336,7 +372,7 @@ EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c) {
 }
 
 EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
-    DRIVER_CALL(cuMemcpy3DAsync, NEED_CONTEXT, copy_3d(c, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpy3DAsync, copy_3d(c, stream));
 }
 
 /* CUDA_MEMCPY3D_PEER is a CUDA_MEMCPY3D whose reserved pointers are contexts. */
@@ -352,7 +388,7 @@ EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D *c) {
 }
 
 EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D *c, CUstream stream) {
-    DRIVER_CALL(cuMemcpy3DPeerAsync, NEED_CONTEXT, copy_3d_peer(c, stream));
+    DRIVER_CALL_IN(context_of(stream), cuMemcpy3DPeerAsync, copy_3d_peer(c, stream));
 }
 
 /* ---- memset ---- */
@@ -400,8 +436,8 @@ static CUresult set(CUdeviceptr to, size_t pitch, unsigned value, unsigned value
     }                                                                                              \
     EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t n,                   \
                                            CUstream stream) {                                      \
-        DRIVER_CALL(cuMemsetD##bits##Async, NEED_CONTEXT,                                          \
-                    set(to, 0, value, sizeof value, n, 1, stream));                                \
+        DRIVER_CALL_IN(context_of(stream), cuMemsetD##bits##Async,                                 \
+                       set(to, 0, value, sizeof value, n, 1, stream));                             \
     }                                                                                              \
     EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, \
                                            size_t height) {                                        \
@@ -410,8 +446,8 @@ static CUresult set(CUdeviceptr to, size_t pitch, unsigned value, unsigned value
     }                                                                                              \
     EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value,             \
                                              size_t width, size_t height, CUstream stream) {       \
-        DRIVER_CALL(cuMemsetD2D##bits##Async, NEED_CONTEXT,                                        \
-                    set(to, pitch, value, sizeof value, width, height, stream));                   \
+        DRIVER_CALL_IN(context_of(stream), cuMemsetD2D##bits##Async,                               \
+                       set(to, pitch, value, sizeof value, width, height, stream));                \
     }
 
 MEMSET(8, unsigned char)

@@ -116,11 +116,6 @@ struct event {
     graph_place captured;
 };
 
-struct pool {
-    handle head;
-    uint64_t threshold;
-};
-
 /* What a call needs before it runs. */
 typedef enum need { NEED_NOTHING, NEED_INIT, NEED_CONTEXT } need;
 
@@ -150,6 +145,17 @@ void driver_finish(void);
         return driver_leave(result_);                                                              \
     } while (0)
 
+/* The same for a call that names an object, such as a stream: if the thread has no current context,
+ * the call runs in the one of that object, as with an H200's driver. */
+#define DRIVER_CALL_IN(context, name, expression)                                                  \
+    do {                                                                                           \
+        const bool lent_ = context_lend(context);                                                  \
+        CUresult result_ = driver_enter(NEED_CONTEXT, #name);                                      \
+        if (!result_) result_ = driver_leave(expression);                                          \
+        if (lent_) context_take_back();                                                            \
+        return result_;                                                                            \
+    } while (0)
+
 /* Zeros of `bytes`, with a live handle; NULL: out of memory. */
 void *handle_new(handle_kind kind, size_t bytes);
 bool handle_is(const void *object, handle_kind kind);
@@ -157,6 +163,11 @@ void handle_free(void *object, handle_kind kind);
 
 CUcontext context_current(void);
 CUresult context_set_current(CUcontext context);
+/* The context that a handle was made in, also without the lock. NULL: none, or no handle. */
+CUcontext context_of(const void *object);
+/* Makes a context the current one if there is none. False: there is one, or `context` is NULL. */
+bool context_lend(CUcontext context);
+void context_take_back(void);
 CUcontext context_primary(void);
 bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
@@ -181,11 +192,18 @@ typedef enum memory_kind {
     MEMORY_RANGE       /* of virtual addresses */
 } memory_kind;
 
+struct pool {
+    handle head;
+    uint64_t threshold;
+    memory_kind kind;
+};
+
 /* An allocation. Its number k is that of a buffer of every launch, so kernels find it at
  * emu_buffer_address(k) from whatever structure they read the address. */
 typedef struct allocation {
     bool live, used; /* used: it is or was an allocation */
     bool reserved;   /* for a graph: its number stays its own */
+    bool pooled;     /* cuMemFreeAsync frees it, also if it is pinned */
     memory_kind kind;
     CUdeviceptr address; /* in the shared region; 0: that of the number */
     unsigned char *host;
@@ -209,6 +227,8 @@ CUresult memory_revive(CUdeviceptr address);
 void memory_drop_window(CUdeviceptr address);
 /* The live allocation that an address is in; NULL: none. */
 allocation *memory_find(CUdeviceptr address, size_t *offset);
+/* The context of its allocation, also without the lock. NULL: none. */
+CUcontext memory_context(CUdeviceptr address);
 allocation *memory_at(size_t k);
 size_t memory_count(void); /* one more than the largest k */
 CUdeviceptr memory_address(const allocation *a);
@@ -272,9 +292,10 @@ struct function {
     emu_signature signature;
     uint32_t max_dynamic_shared;
     int carveout, cluster[3], cache;
-    uint64_t launches; /* so far */
-    bool of_library;   /* it was asked for as a kernel of a library */
-    int examined;      /* by --kernel; -1: not known yet */
+    bool non_portable_cluster; /* clusters of more than 8 blocks are allowed */
+    uint64_t launches;         /* so far */
+    bool of_library;           /* it was asked for as a kernel of a library */
+    int examined;              /* by --kernel; -1: not known yet */
 };
 
 struct module {

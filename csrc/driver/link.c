@@ -1,5 +1,6 @@
 /* The linker: PTX in, PTX out. What is linked is one text with the heads of all but the first left
  * out. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,51 @@
 struct linker {
     handle head;
     joined_ptx joined;
+    bool device_runtime; /* its library is linked */
 };
 
-enum { INPUT_PTX = 1, N_INPUTS = 6 };
+enum { INPUT_PTX = 1, INPUT_LIBRARY = 4, N_INPUTS = 6 };
+
+/* What kernels call of libcudadevrt, which has machine code only, and the emulator does not have
+ * by itself: the barrier of a cooperative grid. The handle is the address of the grid's workspace,
+ * whose second word counts blocks: the last one to arrive flips the highest bit. */
+static const char device_runtime[] =
+    ".visible .func (.param .b64 handle) cudaCGGetIntrinsicHandle(.param .b32 scope)\n"
+    "{\n"
+    ".reg .b32 %high, %low; .reg .b64 %at;\n"
+    "mov.u32 %high, %envreg1;\n"
+    "mov.u32 %low, %envreg2;\n"
+    "mov.b64 %at, {%low, %high};\n"
+    "st.param.b64 [handle], %at;\n"
+    "ret;\n"
+    "}\n"
+    ".visible .func (.param .b32 error) cudaCGSynchronize(.param .b64 handle, .param .b32 flags)\n"
+    "{\n"
+    ".reg .pred %p; .reg .b32 %r<8>; .reg .b64 %at;\n"
+    "ld.param.u64 %at, [handle];\n"
+    "barrier.sync 0;\n"
+    "mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z;\n"
+    "or.b32 %r0, %r0, %r1; or.b32 %r0, %r0, %r2;\n"
+    "setp.ne.u32 %p, %r0, 0;\n"
+    "@%p bra ARRIVED;\n"
+    "mov.u32 %r3, %nctaid.x; mov.u32 %r4, %nctaid.y; mov.u32 %r5, %nctaid.z;\n"
+    "mul.lo.u32 %r3, %r3, %r4; mul.lo.u32 %r3, %r3, %r5;\n"
+    "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ctaid.y; mov.u32 %r2, %ctaid.z;\n"
+    "or.b32 %r0, %r0, %r1; or.b32 %r0, %r0, %r2;\n"
+    "setp.ne.u32 %p, %r0, 0;\n"
+    "sub.u32 %r3, 0x80000001, %r3;\n"
+    "selp.u32 %r3, 1, %r3, %p;\n"
+    "atom.acq_rel.gpu.add.u32 %r4, [%at+4], %r3;\n"
+    "WAIT:\n"
+    "ld.acquire.gpu.u32 %r5, [%at+4];\n"
+    "xor.b32 %r5, %r5, %r4;\n"
+    "setp.ge.s32 %p, %r5, 0;\n"
+    "@%p bra WAIT;\n"
+    "ARRIVED:\n"
+    "barrier.sync 0;\n"
+    "st.param.b32 [error], 0;\n"
+    "ret;\n"
+    "}\n";
 
 /* Whether a line is of a head: only the first counts. */
 static bool is_head(const char *line) {
@@ -82,10 +125,22 @@ EXPORT CUresult cuLinkCreate_v2(unsigned n, int *options, void **values, CUlinkS
     DRIVER_CALL(cuLinkCreate, NEED_CONTEXT, create(out));
 }
 
+/* Whether an archive is libcudadevrt.a, by the name of its only member. */
+static bool is_device_runtime(const char *archive, size_t bytes) {
+    static const char magic[] = "!<arch>\n", member[] = "cuda_device_runtime.o/";
+    const size_t n = sizeof magic - 1;
+    return bytes > n && !memcmp(archive, magic, n) &&
+           memmem(archive, bytes, member, sizeof member - 1);
+}
+
 /* `data` has `bytes`, and perhaps no NUL. */
 static CUresult add(CUlinkState l, int type, const void *data, size_t bytes) {
     if (!handle_is(l, HANDLE_LINKER)) return CUDA_ERROR_INVALID_HANDLE;
     if (!data || !bytes || type < 0 || type >= N_INPUTS) return CUDA_ERROR_INVALID_VALUE;
+    if (type == INPUT_LIBRARY && is_device_runtime(data, bytes)) {
+        l->device_runtime = true;
+        return CUDA_SUCCESS;
+    }
     if (type != INPUT_PTX) {
         report_misuse("module", NULL, "%s: the program links machine code; link PTX",
                       driver_call());
@@ -124,6 +179,11 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState l, int type, const char *name, unsi
 static CUresult complete(CUlinkState l, void **out, size_t *bytes) {
     if (!handle_is(l, HANDLE_LINKER)) return CUDA_ERROR_INVALID_HANDLE;
     if (!out || !l->joined.bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (l->device_runtime && strstr(l->joined.text, "cudaCG")) {
+        const CUresult result = ptx_join(&l->joined, device_runtime);
+        if (result) return result;
+    }
+    l->device_runtime = false;
     *out = l->joined.text;
     if (bytes) *bytes = l->joined.bytes + 1;
     return CUDA_SUCCESS;

@@ -279,6 +279,15 @@ allocation *memory_find(CUdeviceptr address, size_t *offset) {
     return a && a->live && at < a->bytes ? a : NULL;
 }
 
+CUcontext memory_context(CUdeviceptr address) {
+    size_t offset;
+    driver_lock();
+    const allocation *a = memory_find(address, &offset);
+    CUcontext c = a ? a->context : NULL;
+    driver_unlock();
+    return c;
+}
+
 CUresult memory_free(CUdeviceptr address, bool host) {
     uint64_t offset;
     if (!address) return CUDA_SUCCESS;
@@ -287,8 +296,9 @@ CUresult memory_free(CUdeviceptr address, bool host) {
         report_misuse("double-free", a, "%s frees memory that is free already", driver_call());
         return CUDA_ERROR_INVALID_VALUE;
     }
-    const bool is_kind = a && (host ? a->kind == MEMORY_PINNED
-                                    : a->kind == MEMORY_DEVICE || a->kind == MEMORY_MANAGED);
+    const bool is_kind =
+        a && (host ? a->kind == MEMORY_PINNED && !a->pooled
+                   : a->kind == MEMORY_DEVICE || a->kind == MEMORY_MANAGED || a->pooled);
     if (!a || !a->live || offset || !is_kind) {
         report_misuse(
             "invalid-free", a && a->live ? a : NULL, "%s frees an address that %s", driver_call(),

@@ -231,6 +231,7 @@ CUresult function_attribute(CUfunction f, int attribute, int *out) {
     case CLUSTER_WIDTH:
     case CLUSTER_HEIGHT:
     case CLUSTER_DEPTH: *out = f->cluster[attribute - CLUSTER_WIDTH]; break;
+    case NON_PORTABLE_CLUSTER: *out = f->non_portable_cluster; break;
     default: *out = 0; break;
     }
     return CUDA_SUCCESS;
@@ -255,8 +256,8 @@ CUresult function_set_attribute(CUfunction f, int attribute, int value) {
         if (value < 0) return CUDA_ERROR_INVALID_VALUE;
         f->cluster[attribute - CLUSTER_WIDTH] = value;
         return CUDA_SUCCESS;
+    case NON_PORTABLE_CLUSTER: f->non_portable_cluster = value; return CUDA_SUCCESS;
     case CLUSTER_REQUIRED:
-    case NON_PORTABLE_CLUSTER:
     case CLUSTER_SCHEDULING: return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
     }

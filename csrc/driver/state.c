@@ -140,7 +140,16 @@ static bool is_permitted(const char *call) {
     return !mine.in_host_function || strstr(call, "Get") || strstr(call, "Query");
 }
 
+/* A child of fork has no GPU: with NVIDIA's driver, too, all its calls fail. The lock can be held by
+ * a thread that the child does not have. */
+static bool is_forked;
+
+static void note_fork(void) {
+    is_forked = true;
+}
+
 CUresult driver_enter(need what, const char *call) {
+    if (is_forked && what >= NEED_INIT) return CUDA_ERROR_NOT_INITIALIZED;
     if (!is_permitted(call)) return CUDA_ERROR_NOT_PERMITTED;
     pthread_mutex_lock(&state.lock);
     if (state.busy && (!strcmp(call, "cuStreamQuery") || !strcmp(call, "cuEventQuery"))) {
@@ -182,6 +191,7 @@ const char *driver_set_call(const char *call) {
 }
 
 EXPORT CUresult cuInit(unsigned flags) {
+    if (is_forked) return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = driver_enter(NEED_NOTHING, "cuInit");
     if (result) return result;
     if (flags)
@@ -190,6 +200,7 @@ EXPORT CUresult cuInit(unsigned flags) {
         result = CUDA_ERROR_NO_DEVICE;
     if (!result && !state.initialised) {
         state.initialised = true;
+        pthread_atfork(NULL, NULL, note_fork);
         report_start();
     }
     return driver_leave(result);
@@ -256,6 +267,28 @@ CUresult context_set_current(CUcontext context) {
     if (!mine.depth) mine.depth = 1;
     mine.stack[mine.depth - 1] = context;
     return CUDA_SUCCESS;
+}
+
+CUcontext context_of(const void *object) {
+    driver_lock();
+    const handle *h = *bucket_of(object);
+    while (h && h != object)
+        h = h->next;
+    CUcontext c = h ? h->context : NULL;
+    driver_unlock();
+    return c;
+}
+
+bool context_lend(CUcontext context) {
+    driver_lock();
+    const bool lent = context && !context_current() && mine.depth < MAX_DEPTH;
+    if (lent) mine.stack[mine.depth++] = context;
+    driver_unlock();
+    return lent;
+}
+
+void context_take_back(void) {
+    mine.depth--;
 }
 
 static CUcontext context_new(unsigned flags) {

@@ -153,7 +153,7 @@ def run(chosen: argparse.Namespace) -> Answer:
         records.touch()
         for name in ("libcuda.so.1", "libcuda.so"):  # some programs open the second
             Path(folder, name).symlink_to(_DRIVER)
-        status = _start(words, _environment(chosen, gpu, records), chosen)
+        own = status = _start(words, _environment(chosen, gpu, records), chosen)
         found = program.read(records, suppressions)
     if chosen.gen_suppressions:
         chosen.gen_suppressions.write_text(text_of(found.known()), encoding="utf-8")
@@ -163,7 +163,7 @@ def run(chosen: argparse.Namespace) -> Answer:
     wrong = any(case.errors for case in cases)
     if wrong and chosen.error_exitcode:
         status = chosen.error_exitcode
-    nodes = list(run_report.nodes(found, suppressions, chosen))
+    nodes = list(run_report.nodes(found, suppressions, chosen, own))
     written = filter(None, (chosen.gen_suppressions, chosen.html))
     nodes += [Paragraph(f"wrote {file}") for file in written]
     data = run_report.data(found, suppressions, gpu, words, status, chosen)

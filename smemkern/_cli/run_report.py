@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .._compiler.wording import shortened
 from .._device.emulated import EmulatedDevice
 from .._render.document import Listing, Node, Paragraph
 from .._render.table import Cell
@@ -27,7 +29,7 @@ def _many(number: int, what: str) -> str:
 
 
 def nodes(
-    found: ProgramRun, suppressions: Suppressions, chosen: argparse.Namespace
+    found: ProgramRun, suppressions: Suppressions, chosen: argparse.Namespace, status: int
 ) -> Iterator[Node]:
     if not found.started:
         yield Paragraph("the program did not call CUDA: there is nothing to report", "dim")
@@ -42,7 +44,9 @@ def nodes(
     for call, caller in found.unsupported:
         yield Paragraph(f"{call}, called at {caller.text}, is not supported", "bad")
     if not found.ended:
-        yield Paragraph("the program did not come to its end; this is what it did until then")
+        yield Paragraph(
+            f"the program did not come to its end{_signal(status)}; this is what it did until then"
+        )
     yield Paragraph(_summary(found), "bad" if _is_wrong(found) else "good")
     yield from _suppressed(suppressions)
 
@@ -54,6 +58,14 @@ def _suppressed(suppressions: Suppressions) -> Iterator[Node]:
     for rule in suppressions.rules:
         if not rule.count:
             yield Paragraph(f"no finding matches the rule {rule.name!r} of {rule.file}", "dim")
+
+
+def _signal(status: int) -> str:
+    """Of a shell's exit status: " (SIGSEGV)"; "" if the program exited by itself."""
+    try:
+        return f" ({signal.Signals(status - 128).name})"
+    except ValueError:
+        return ""
 
 
 def _full(kernel: KernelRuns) -> str:
@@ -105,7 +117,9 @@ def _each(total: int, kernel: KernelRuns) -> str:
 
 def _launched(kernel: KernelRuns) -> str:
     trace = kernel.trace
-    text = f"{kernel.written}: {_many(kernel.launches, 'launch')}".replace("launchs", "launches")
+    text = f"{shortened(kernel.written)}: {_many(kernel.launches, 'launch')}".replace(
+        "launchs", "launches"
+    )
     if kernel.examined < kernel.launches:
         text += f", {kernel.examined} of them examined"
     places = [caller.text for caller in kernel.callers if caller.file]
@@ -168,6 +182,9 @@ def _summary(found: ProgramRun) -> str:
         _many(len(found.unsupported), "unsupported call"),
         _many(sum(one.count for one in found.leaks), "leak") if found.ended else "leaks not known",
     ]
+    failed = sum(bool(kernel.errors) for kernel in found.kernels)
+    if failed:
+        parts.insert(0, _many(failed, "failed kernel"))
     many = f"{launches} launch" + "es" * (launches != 1)
     return f"{_many(len(found.kernels), 'kernel')}, {many}: {', '.join(parts)}"
 

@@ -69,6 +69,10 @@ _SUFFIX = {"j": "u", "l": "l", "m": "ul", "x": "ll", "y": "ull"}
 _ANONYMOUS = re.compile(r"_GLOBAL__N_|_INTERNAL_[0-9a-f]{8}_|_NV_ANON_NAMESPACE")
 
 
+# With -rdc=true a static function has its file's name before its own, and the former's length.
+_STATIC = re.compile(r"__nv_static_(\d{1,4})__")
+
+
 class Name(NamedTuple):
     """A demangled function."""
 
@@ -95,6 +99,9 @@ def _last(written: str) -> str:
         if depth == 0 and written[at : at + 2] == "::":
             begin = at + 2
     return written[begin:].split("<")[0] or written
+
+
+_AUTO = [f"auto:{k}" for k in range(1, 33)]  # a lambda's parameters that are declared so
 
 
 class _Failure(Exception):
@@ -239,9 +246,11 @@ class _Reader:
             number = self.matched(r"(\d*)_")[1]
             shown = f"'unnamed{number}'"
         elif self.take("Ul"):
-            parameters = []
+            parameters, outer = [], self.arguments
+            self.arguments = _AUTO
             while not self.take("E"):
                 parameters.append(str(self.type()))
+            self.arguments = outer
             number = self.matched(r"(\d*)_")[1]
             inside = "" if parameters == ["void"] else ", ".join(parameters)
             shown = f"{{lambda({inside})#{int(number) + 2 if number else 1}}}"
@@ -435,6 +444,10 @@ def _qualified(shown: _Type, word: str) -> _Type:
 @lru_cache(maxsize=4096)
 def demangled(name: str) -> Name:
     """A mangled name's parts; of any other name the name itself."""
+    if (static := _STATIC.match(name)) and name.startswith(
+        "_Z", end := static.end() + int(static[1])
+    ):
+        name = name[end:]
     if not name.startswith("_Z") or len(name) > _LONGEST:
         return Name(name, None)
     reader = _Reader(name)

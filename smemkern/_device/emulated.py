@@ -93,7 +93,9 @@ _COMMON = {
     95: 1,  # cooperative launches
     99: 1,  # cuMemHostRegister
     102: 1,  # virtual memory
-    115: 1,  # memory pools
+    115: 1,  # memory pools, of the device and of the host
+    142: 1,
+    144: 1,
 }
 
 

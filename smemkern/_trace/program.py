@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
-import struct
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._compiler import shared_arrays
 from .._compiler.demangle import demangled
+from .._compiler.wording import readable
 from . import hazards
+from .callers import Caller, Lines
 from .hazards import Hazard, place
 from .launch import Launch
 from .observe import Trace
-
-
-class Caller(NamedTuple):
-    """A line of the program, as far as its debug information tells."""
-
-    file: str | None  # the path; None: not known
-    line: int
-    text: str  # "saxpy.cu:12", "main in saxpy", "saxpy"
 
 
 class Misuse(NamedTuple):
@@ -110,7 +100,7 @@ def read(file: Path, is_suppressed: Callable[[Known], bool] = lambda _: False) -
             records.append(json.loads(line))
         except ValueError:
             continue
-    lines = _Lines(records)
+    lines = Lines(records)
     launches: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         if record["record"] == "launch":
@@ -133,101 +123,10 @@ def read(file: Path, is_suppressed: Callable[[Known], bool] = lambda _: False) -
     )
 
 
-# ---- source lines of the host ----
-
-
-def _load_address(path: str) -> int | None:
-    """The address that a program's file is linked for: 0 if it can be anywhere. None: no ELF."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(64)
-            if head[:5] != b"\x7fELF\x02":
-                return None
-            [kind], [at] = struct.unpack_from("<H", head, 16), struct.unpack_from("<Q", head, 32)
-            size, n = struct.unpack_from("<HH", head, 54)
-            file.seek(at)
-            segments = file.read(min(size * n, 1 << 22))
-        if kind != 2:  # ET_EXEC
-            return 0
-        loads = [
-            struct.unpack_from("<Q", segments, k * size + 16)[0]
-            for k in range(n)
-            if struct.unpack_from("<I", segments, k * size)[0] == 1
-        ]
-    except (OSError, ValueError, struct.error):
-        return None
-    return min(loads, default=0)
-
-
-_HEADER = re.compile(r"\.(h|hh|hpp|cuh|inl)$|\.stub\.c$")
-# Objects of the system, and Python's.
-_SYSTEM = re.compile(r"/(lib(c|dl|m|pthread|stdc\+\+|python[\d.]*)|ld)[.-][^/]*$|/python[\d.]*$")
-
-
-class _Lines:
-    """The lines of return addresses, by addr2line where that exists."""
-
-    def __init__(self, records: Iterable[Mapping[str, Any]]) -> None:
-        wanted: dict[str, set[int]] = {}
-        for record in records:
-            memory = record.get("allocation") or {}
-            lists = [record.get("callers"), memory.get("callers"), memory.get("freed")]
-            for one in (record.get("allocations") or {}).values():
-                lists += [one["callers"], one["freed"]]
-            for frames in lists:
-                for path, offset, _ in frames or ():
-                    if not _SYSTEM.search(path):
-                        wanted.setdefault(path, set()).add(offset)
-        self._known: dict[tuple[str, int], tuple[str, str, int]] = {}
-        if shutil.which("addr2line"):
-            for path, offsets in wanted.items():
-                self._ask(path, sorted(offsets))
-
-    def _ask(self, path: str, offsets: Sequence[int]) -> None:
-        base = _load_address(path)
-        if base is None:
-            return
-        # A return address is behind its call, so the byte before it is asked for.
-        asked = "".join(f"{base + offset - 1:#x}\n" for offset in offsets)
-        try:
-            told = subprocess.run(
-                ["addr2line", "-f", "-e", path],
-                input=asked,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=120,
-                check=True,
-            ).stdout.splitlines()
-        except (OSError, subprocess.SubprocessError):
-            return
-        for offset, name, where in zip(offsets, told[::2], told[1::2], strict=False):
-            found = re.match(r"(?P<file>.+):(?P<line>\d+)", where)
-            file = found["file"] if found and found["file"] != "??" else ""
-            self._known[path, offset] = (name, file, int(found["line"]) if found and file else 0)
-
-    def caller(self, frames: Sequence[Sequence[Any]], kernel: str = "") -> Caller:
-        """The innermost frame with a line in a source, else in a header: CUDA's have wrappers.
-
-        nvcc's launching function has the kernel's own name, and is no caller.
-        """
-        known = [
-            self._known.get((path, offset), ("", "", 0))
-            for path, offset, _ in frames
-            if not _SYSTEM.search(path)
-        ]
-        lines = [(file, line) for name, file, line in known if file and line and name != kernel]
-        for file, line in sorted(lines, key=lambda one: bool(_HEADER.search(one[0]))):
-            return Caller(file, line, f"{Path(file).name}:{line}")
-        own = [path for path, *_ in frames if not _SYSTEM.search(path)]
-        main = Path(own[-1]).name if own else "the program"
-        return Caller(None, 0, f"a line of {main} (compile with -g to see which)")
-
-
 # ---- misuse ----
 
 
-def _misuses(records: Iterable[Mapping[str, Any]], lines: _Lines) -> tuple[Misuse, ...]:
+def _misuses(records: Iterable[Mapping[str, Any]], lines: Lines) -> tuple[Misuse, ...]:
     found: dict[tuple[str, str, str], Misuse] = {}
     for record in records:
         memory = record["allocation"]
@@ -258,13 +157,13 @@ def _tuples(value: Any) -> Any:
 def _kernel(
     name: str,
     records: Sequence[Mapping[str, Any]],
-    lines: _Lines,
+    lines: Lines,
     is_suppressed: Callable[[Known], bool],
 ) -> KernelRuns:
     traced = [record for record in records if record["trace"] is not None]
     callers = dict.fromkeys(lines.caller(record["callers"], name) for record in records)
     failed = dict.fromkeys(
-        (record["error"], record["interrupted"]) for record in records if record["error"]
+        (readable(record["error"]), record["interrupted"]) for record in records if record["error"]
     )
     return KernelRuns(
         name,
@@ -282,7 +181,7 @@ def _kernel(
 def _trace(
     name: str,
     records: Sequence[Mapping[str, Any]],
-    lines: _Lines,
+    lines: Lines,
     is_suppressed: Callable[[Known], bool],
 ) -> Trace:
     raws = [_tuples(record["trace"]) for record in records]
@@ -342,7 +241,7 @@ def _trace(
     return Trace(None, raw, hazards.rows(hazard_rows, names, args, arrays), launch)
 
 
-def _name_of(memory: Mapping[str, Any], lines: _Lines) -> str:
+def _name_of(memory: Mapping[str, Any], lines: Lines) -> str:
     where = lines.caller(memory["callers"])
     freed = "" if memory["live"] else f", freed at {lines.caller(memory['freed']).text}"
     at = f" at {where.text}" if where.file else ""

@@ -106,7 +106,8 @@ _WIDEST = 72  # characters of a place in a table
 
 def place(row: SharedRow | GlobalRow) -> str:
     """A row's line and its callers, such as "common.cuh:21 < gemm_tiled.cu:32"."""
-    parts = [f"{file or 'line'}:{line}" for file, line in [(row.file, row.line), *row.callers]]
+    places = [(row.file, row.line), *row.callers]
+    parts = [f"{file}:{line}" if file else f"PTX line {line}" for file, line in places]
     whole = " < ".join(parts)
     if len(whole) <= _WIDEST:
         return whole

@@ -119,18 +119,6 @@ DIFFERENT: dict[str, tuple[str, list[str]]] = {
             "destroy destroyed",
         ],
     ),
-    "no context": (
-        "all calls need a context",
-        [
-            "no context free",
-            "no context launch in stream",
-            "no context function",
-            "no context stream query",
-            "no context event query",
-            "no context pointer",
-            "no context function attribute",
-        ],
-    ),
     "captures": (
         "the order of two checks",
         ["capture end to null", "capture end 10", "capture mode exchange 9"],

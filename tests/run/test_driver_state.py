@@ -247,3 +247,124 @@ print(d.cuGraphDestroyNode(node), d.cuGraphDestroy(graph), d.cuGraphDestroy(body
 print(d.cuStreamEndCapture(stream, None), d.cuGraphDestroyNode(node), d.cuGraphDestroy(graph))
 """
     assert printed(NODE + code) == ["0", "0", "1", "1", "1", "0", "0", "0"]
+
+
+def test_calls_with_a_stream_an_event_or_memory_need_no_current_context():
+    """They run in that object's context. Other calls fail, as do those with an old handle."""
+    code = """
+stream, event, second, own = c_void_p(), c_void_p(), c_void_p(), c_void_p()
+a, b, pinned, out = c_uint64(), c_uint64(), c_void_p(), c_void_p()
+d.cuStreamCreate(byref(stream), 1), d.cuEventCreate(byref(event), 0)
+d.cuMemAlloc_v2(byref(a), c_size_t(64)), d.cuMemHostAlloc(byref(pinned), c_size_t(64), 0)
+d.cuCtxSetCurrent(None)
+results = [
+    d.cuMemAllocAsync(byref(b), c_size_t(64), stream),
+    d.cuMemsetD8Async(b, 7, c_size_t(64), stream),
+    d.cuMemcpyAsync(pinned, b, c_size_t(64), stream),
+    d.cuLaunchHostFunc(stream, HOST_FUNCTION(lambda _: None), None),
+    d.cuEventRecord(event, stream),
+    d.cuStreamWaitEvent(stream, event, 0),
+    d.cuStreamQuery(stream), d.cuEventQuery(event),
+    d.cuEventSynchronize(event), d.cuStreamSynchronize(stream),
+    d.cuStreamGetCtx(stream, byref(own)),
+    d.cuMemFreeAsync(b, stream), d.cuMemFree_v2(a),
+]
+value = cast(pinned, POINTER(c_ubyte))[63]
+results += [d.cuMemFreeHost(pinned), d.cuEventDestroy_v2(event), d.cuStreamDestroy_v2(stream)]
+d.cuCtxGetCurrent(byref(out))
+wrong = [
+    d.cuStreamQuery(stream), d.cuStreamQuery(None), d.cuMemAlloc_v2(byref(a), c_size_t(64)),
+    d.cuMemFree_v2(a), d.cuEventCreate(byref(event), 0),
+]
+print(set(results), value, own.value == context.value, out.value, set(wrong))
+"""
+    assert printed(code) == ["{0}", "7", "True", "None", "{201}"]
+
+
+def test_a_child_of_fork_has_no_gpu():
+    """As with NVIDIA's driver, if the parent had one before; also where its lock is held."""
+    code = """
+import os, threading
+def codes():
+    a, n = c_uint64(), c_int()
+    return d.cuInit(0), d.cuDeviceGetCount(byref(n)), d.cuMemAlloc_v2(byref(a), c_size_t(4))
+print(*codes(), flush=True)
+busy = True
+def calls():
+    while busy:
+        d.cuCtxSynchronize()
+thread = threading.Thread(target=calls)
+thread.start()
+for _ in range(5):
+    child = os.fork()
+    if not child:
+        print(*codes(), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+busy = False
+thread.join()
+print(*codes())
+"""
+    assert printed(code) == [*"000", *"333" * 5, *"000"]
+
+
+GRID_BARRIER = """.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+.visible .entry k(.param .u64 x) {
+    .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p;
+    .param .b64 handle; .param .b32 zero; .param .b32 error;
+    st.param.b32 [zero], 1;
+    call.uni (handle), cudaCGGetIntrinsicHandle, (zero);
+    ld.param.u64 %rd1, [handle];
+    ld.param.u64 %rd2, [x];
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r4, %r1, %r2, %r3;      // each thread reads what the mirrored one wrote
+    mov.u32 %r5, %nctaid.x;
+    mul.lo.u32 %r5, %r5, %r2;
+    sub.u32 %r5, %r5, %r4;
+    sub.u32 %r5, %r5, 1;
+    mul.wide.u32 %rd3, %r4, 8;
+    mul.wide.u32 %rd4, %r5, 8;
+    add.u64 %rd3, %rd2, %rd3;
+    add.u64 %rd4, %rd2, %rd4;
+    mov.u32 %r7, 0;
+LOOP:
+    st.global.u32 [%rd3], %r4;
+    st.param.b64 [handle], %rd1;
+    call.uni (error), cudaCGSynchronize, (handle, zero);
+    ld.global.u32 %r6, [%rd4];
+    st.global.u32 [%rd3+4], %r6;
+    call.uni (error), cudaCGSynchronize, (handle, zero);
+    add.u32 %r7, %r7, 1;
+    setp.lt.u32 %p, %r7, 3;
+    @%p bra LOOP;
+    ret;
+}
+"""
+
+
+def test_the_library_of_the_device_runtime_is_linked():
+    """A grid's barrier, as Numba's kernels call it. Another library is machine code."""
+    code = """
+archive = b"!<arch>" + bytes([10]) + b"cuda_device_runtime.o/" + bytes(100)
+other, kernel = archive.replace(b"runtime", b"another"), sys.argv[1].encode()
+link, image, size = c_void_p(), c_void_p(), c_size_t()
+def add(type, data):
+    return d.cuLinkAddData_v2(link, type, data, c_size_t(len(data)), b"name", 0, None, None)
+d.cuLinkCreate_v2(0, None, None, byref(link))
+print(add(4, archive), add(1, kernel), add(4, other))
+print(d.cuLinkComplete(link, byref(image), byref(size)))
+module, f, x = c_void_p(), c_void_p(), c_uint64()
+print(d.cuModuleLoadData(byref(module), image), d.cuModuleGetFunction(byref(f), module, b"k"))
+d.cuMemAlloc_v2(byref(x), c_size_t(8 * 96))
+parameters = (c_void_p * 1)(cast(byref(x), c_void_p))
+print(d.cuLaunchCooperativeKernel(f, 3, 1, 1, 32, 1, 1, 0, None, parameters))
+out = (c_uint32 * 192)()
+print(d.cuMemcpyDtoH_v2(out, x, c_size_t(8 * 96)), [*out[1::2]] == [*range(95, -1, -1)])
+"""
+    # 209: CUDA_ERROR_NO_BINARY_FOR_GPU
+    found = printed("import sys\n" + code, GRID_BARRIER)
+    assert found == ["0", "0", "209", "0", "0", "0", "0", "0", "True"]

@@ -131,6 +131,12 @@ def test_textures_graphs_and_other_calls(compiled, run_program):
     assert "0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out, (seed, out[-2000:])
 
 
+def test_pools_batches_and_clusters(compiled, run_program):
+    status, out, _ = run_program(compiled("pools", "-arch=sm_90"))
+    assert (status, out.split("\n")[0]) == (0, "PASS"), out
+    assert "0 hazards, 0 wrong calls, 0 unsupported calls, 0 leaks" in out
+
+
 def test_many_managed_and_pinned_allocations(compiled, run_program):
     """More than there are regions: found by kernels, freed, used again, and named in findings."""
     n = random.choice([random.randrange(1, 100), random.randrange(100, 3000)])

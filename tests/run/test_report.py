@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from smemkern._compiler.demangle import demangled
+from smemkern._compiler.wording import shortened
 from smemkern._reports import suppressions
+from smemkern._trace.callers import load_address
 from smemkern._trace.program import Known
-from smemkern._trace.program import _load_address as load_address
 
 PTX = Path(__file__).resolve().parent / "kernels.ptx"
 
@@ -214,3 +216,16 @@ def test_programs_whose_file_is_damaged(driver_calls, tmp_path, draw):
         path.write_bytes(damaged)
         found = load_address(str(path))
         assert found is None or 0 <= found < 2**64
+
+
+def test_a_program_that_crashes_ends_with_its_signal(driver_calls, run_program):
+    status, out, _ = run_program(driver_calls, PTX, "fill", "crash")
+    assert status == 134 and "did not come to its end (SIGABRT); this is what it did" in out
+
+
+def test_long_names_are_shortened_from_within():
+    name = demangled("_Z1kI" + 3 * "St5tupleIJSt4pairIidES0_IfiEEE" + "iEvv").written
+    assert shortened(name, len(name)) == name
+    assert shortened(name, 100) == f"k<{3 * 'std::tuple<...>, '}int>"
+    assert shortened(name, 20) == "k<...>" and shortened("a->b", 1) == "a->b"
+    assert shortened("operator<", 3).startswith("operator<")

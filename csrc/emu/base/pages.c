@@ -28,6 +28,11 @@ void pages_unmap_guarded(unsigned char *pages, size_t bytes) {
     free(pages);
 }
 
+bool pages_are_mapped(uint64_t address) {
+    (void)address;
+    return false; /* there are no pointers of a host program */
+}
+
 void *zeros_new(uint64_t bytes) {
     return calloc(1, size_from(bytes));
 }
@@ -53,6 +58,11 @@ unsigned char *pages_map_guarded(size_t bytes) {
 void pages_unmap_guarded(unsigned char *pages, size_t bytes) {
     const size_t page = page_bytes();
     munmap(pages - page, bytes + 2 * page);
+}
+
+bool pages_are_mapped(uint64_t address) {
+    const uintptr_t page = (uintptr_t)address & ~(uintptr_t)(page_bytes() - 1);
+    return !msync((void *)page, 1, MS_ASYNC); /* fails with ENOMEM where nothing is mapped */
 }
 
 enum { LARGE = 2 * 1024 * 1024 }; /* a huge page of x86-64 */

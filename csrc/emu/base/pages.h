@@ -2,6 +2,7 @@
 #ifndef EMU_PAGES_H
 #define EMU_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,9 @@ size_t page_bytes(void);
  * no page protection: there the blocks have no such pages beside them. NULL: out of memory. */
 unsigned char *pages_map_guarded(size_t bytes);
 void pages_unmap_guarded(unsigned char *pages, size_t bytes);
+
+/* Whether the process has memory at an address. */
+bool pages_are_mapped(uint64_t address);
 
 /* Zeros for large sparse arrays: the system provides a page on first access. NULL: out of
  * memory. */

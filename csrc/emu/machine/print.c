@@ -192,7 +192,13 @@ static void print_conversion(printing *p, print_buffer *out) {
                       (unsigned long long)read_argument(p, is_long ? 8 : 4));
         break;
     case 'c': PUT_FORMATTED(out, spec, width, precision, (int)read_argument(p, 4)); break;
-    case 'p': PUT_FORMATTED(out, "0x%llx", (unsigned long long)read_argument(p, 8)); break;
+    case 'p': {
+        char text[24] = "(nil)"; /* as glibc prints NULL */
+        const unsigned long long value = read_argument(p, 8);
+        if (value) snprintf(text, sizeof text, "0x%llx", value);
+        PUT_FORMATTED(out, "%*s", strchr(flags, '-') ? -abs(width) : width, text);
+        break;
+    }
     case 'e':
     case 'E':
     case 'f':

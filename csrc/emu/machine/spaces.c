@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "../base/pages.h"
 #include "block.h"
 #include "heap.h"
 
@@ -32,10 +33,24 @@ static uint64_t nearest_region(uint64_t address) {
     return (address + (REGION_BASE(1) >> 1)) >> REGION_SHIFT;
 }
 
+/* A pointer of the program that was given to the kernel: in no region, but mapped. */
+static bool is_of_host(const warp *w, uint64_t address) {
+    const uint64_t id = REGION_OF(address);
+    const bool in_region = id != REGION_NONE && id < w->block->launch->n_regions &&
+                           (id < REGION_BUFFERS || w->block->regions[id].size > 0);
+    return !in_region && pages_are_mapped(address);
+}
+
 static void describe_address(const warp *w, uint64_t address, uint32_t bytes, char *out,
                              size_t size) {
     const launch *l = w->block->launch;
     const uint64_t id = nearest_region(address);
+    if (is_of_host(w, address)) {
+        snprintf(out, size,
+                 "that is memory of the host, which a kernel cannot access; copy it to the device, "
+                 "or allocate it for both (cudaMallocManaged)");
+        return;
+    }
     if (id == REGION_NONE || id == REGION_CODE || id >= l->n_regions) {
         snprintf(out, size,
                  address < 4096 ? "a null pointer" : "no memory of this launch has that address");
@@ -71,7 +86,9 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
     /* Shows an offset in a buffer, as the buffer's region depends on where the host keeps the
      * arrays. */
     const bool in_buffer = id >= REGION_BUFFERS && id < l->n_regions;
-    const uint64_t shown = space == PTX_SHARED || in_buffer ? REGION_OFFSET(address) : address;
+    const bool of_host = is_of_host(w, address);
+    const uint64_t shown =
+        space == PTX_SHARED || (in_buffer && !of_host) ? REGION_OFFSET(address) : address;
     emu_fault at = {.kind = EMU_OUT_OF_BOUNDS, .address = address, .width = bytes};
     char place[256];
     if (id == REGION_HEAP && address % bytes) {
@@ -111,6 +128,7 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
         heap_describe(l->module->heap, REGION_OFFSET(address), place, sizeof place);
     else
         describe_address(w, address, bytes, place, sizeof place);
+    if (of_host) at.address = 0; /* near no buffer */
     warp_fault_at(w, i, 1u << lane, &at,
                   "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb,
                   bytes, space_names[space], shown, place);
