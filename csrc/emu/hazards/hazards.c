@@ -192,12 +192,14 @@ static void *on_fork(void *self) {
     d->row = row_functions_for_cpu();
     d->lanes = lane_functions_for_cpu();
     d->regions = calloc(l->n_regions, sizeof *d->regions);
+    /* Blocks of one group synchronise within it. */
+    const bool between_groups = h->sites.sequential && l->n_groups > 1;
     d->n_members = l->group_blocks;
     const size_t n_warps = (size_t)d->n_members * l->n_warps;
     d->members = calloc(d->n_members, sizeof *d->members);
     d->all_last_runs = calloc(n_warps * h->sites.n, sizeof *d->all_last_runs);
     d->all_matrix_reads = calloc(n_warps, sizeof *d->all_matrix_reads);
-    bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) && d->members;
+    bool started = hb_init(&d->hb, l, h->sites.fine_grained, between_groups) && d->members;
     for (uint32_t k = 0; started && k < d->n_members; k++)
         started = init_shared(d, &d->members[k]);
     if (started && cas_reads_init(d) && d->regions && d->all_last_runs && d->all_matrix_reads)

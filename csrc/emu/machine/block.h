@@ -69,6 +69,10 @@ typedef struct block {
  * if out of memory. */
 block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *observer_state);
 void block_free(block *b);
+/* Whether it runs. NULL: none. */
+static inline bool block_is_live(const block *b) {
+    return b && !b->ended;
+}
 /* Makes it a block of the grid that has run nothing yet. False: out of memory. */
 bool block_begin(block *b, uint64_t linear);
 /* All its threads have exited, or the launch has been stopped. */

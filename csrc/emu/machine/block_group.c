@@ -7,25 +7,34 @@
  * copies can complete a phase of its mbarriers. */
 enum { MAX_IDLE_ROUNDS = 1 << 16 };
 
+/* Instructions for which a block may run before another begins beside it: at first, and once that has
+ * been necessary. */
+enum { PATIENCE = 1 << 20, PATIENCE_WITH_WAITING = 1 << 12 };
+
+/* A new block is the group's member k. */
+static bool add_block(block_group *g, uint32_t k) {
+    g->blocks[k] = block_new(g->launch, k, &g->charged, g->observer_state);
+    if (g->blocks[k]) g->blocks[k]->peers = &g->blocks[k - g->blocks[k]->rank];
+    return g->blocks[k] != NULL;
+}
+
 block_group *block_group_new(launch *l, void *observer_state) {
     block_group *g = calloc(1, sizeof *g + l->group_blocks * sizeof *g->blocks);
     if (!g) return NULL;
     g->launch = l;
     g->n_blocks = l->group_blocks;
-    for (uint32_t k = 0; k < g->n_blocks; k++) {
-        block *b = g->blocks[k] = block_new(l, k, &g->charged, observer_state);
-        if (!b) {
+    g->observer_state = observer_state;
+    for (uint32_t k = 0; !l->one_by_one && k < g->n_blocks; k++)
+        if (!add_block(g, k)) {
             block_group_free(g);
             return NULL;
         }
-        b->peers = &g->blocks[k - b->rank];
-    }
     return g;
 }
 
 void block_group_free(block_group *g) {
     for (uint32_t k = 0; g && k < g->n_blocks; k++)
-        block_free(g->blocks[k]);
+        if (g->blocks[k]) block_free(g->blocks[k]);
     free(g);
 }
 
@@ -71,18 +80,34 @@ bool block_group_is_observed(const launch *l, uint64_t number) {
     return false;
 }
 
-static bool begin(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg) {
-    const launch *l = g->launch;
-    const uint64_t first = number * (g->n_blocks / l->cluster_blocks);
-    g->idle_rounds = 0;
-    for (uint32_t k = 0; k < g->n_blocks; k++) {
+/* The memory of a block that has ended becomes the next one's. */
+static bool take_over(block_group *g, uint32_t next) {
+    for (uint32_t k = 0; k < next; k++) {
         block *b = g->blocks[k];
-        b->poll = poll;
-        b->poll_arg = poll_arg;
-        const uint64_t cluster = nth_cluster(l, first + k / l->cluster_blocks);
-        if (!block_begin(b, linear_index(l, cluster, b->rank))) return false;
+        if (!b || !b->ended) continue;
+        g->blocks[k] = NULL;
+        g->blocks[next] = b;
+        b->member = next;
+        b->peers = &g->blocks[next];
+        return true;
     }
-    return true;
+    return add_block(g, next);
+}
+
+static bool begin_next(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg) {
+    const launch *l = g->launch;
+    const uint32_t k = g->begun;
+    if (l->one_by_one && !take_over(g, k)) return false;
+    const uint64_t first = number * (g->n_blocks / l->cluster_blocks);
+    const uint64_t cluster = nth_cluster(l, first + k / l->cluster_blocks);
+    block *b = g->blocks[k];
+    b->poll = poll;
+    b->poll_arg = poll_arg;
+    g->since = 0;
+    g->begun++;
+    if (block_begin(b, linear_index(l, cluster, b->rank))) return true;
+    b->ended = true;
+    return false;
 }
 
 /* ---- running ---- */
@@ -116,8 +141,8 @@ static bool run_round(block *b, bool *only_failed_waits) {
 /* No warp can run. Releases lanes at reconvergence points; false: there are none. */
 static bool unblock(block_group *g) {
     bool any = false;
-    for (uint32_t k = 0; k < g->n_blocks; k++)
-        for (uint32_t n = 0; !g->blocks[k]->ended && n < g->launch->n_warps; n++)
+    for (uint32_t k = 0; k < g->begun; k++)
+        for (uint32_t n = 0; block_is_live(g->blocks[k]) && n < g->launch->n_warps; n++)
             any |= split_unblock(&g->blocks[k]->warps[n]);
     return any;
 }
@@ -125,8 +150,8 @@ static bool unblock(block_group *g) {
 /* If the launch is interrupted: where its first warp is that has not ended. */
 static void note_position(const block_group *g) {
     char where[700];
-    for (uint32_t k = 0; k < g->n_blocks; k++)
-        for (uint32_t n = 0; !g->blocks[k]->ended && n < g->launch->n_warps; n++) {
+    for (uint32_t k = 0; k < g->begun; k++)
+        for (uint32_t n = 0; block_is_live(g->blocks[k]) && n < g->launch->n_warps; n++) {
             const warp *w = &g->blocks[k]->warps[n];
             if (!w->split || !w->split->next) continue;
             warp_describe(w, w->split->frame->program->function, w->split->next, where,
@@ -136,30 +161,49 @@ static void note_position(const block_group *g) {
         }
 }
 
+/* Whether the next block is to begin beside those that run, or after them. */
+static bool is_next_due(block_group *g, bool stuck) {
+    if (g->begun == g->n_blocks || !(stuck || g->since > g->patience)) return false;
+    g->patience = PATIENCE_WITH_WAITING;
+    g->launch->slice = COOPERATIVE_SLICE;
+    return true;
+}
+
 void block_group_run(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg) {
     launch *l = g->launch;
-    if (!begin(g, number, poll, poll_arg)) {
-        launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
-        return;
-    }
-    for (uint32_t running = g->n_blocks;
-         running && !atomic_load_explicit(&l->stop, memory_order_relaxed);) {
-        bool ran = false, only_failed_waits = true;
-        for (uint32_t k = 0; k < g->n_blocks; k++) {
+    const uint32_t together = l->one_by_one ? 1 : g->n_blocks;
+    g->begun = 0;
+    g->idle_rounds = 0;
+    g->patience = PATIENCE;
+    for (uint32_t running = 0; !atomic_load_explicit(&l->stop, memory_order_relaxed);) {
+        bool ran = false, only_failed_waits = true, begins;
+        for (uint32_t k = 0; k < g->begun; k++) {
             block *b = g->blocks[k];
-            if (b->ended) continue;
+            if (!block_is_live(b)) continue;
+            const uint64_t before = b->time;
             ran |= run_round(b, &only_failed_waits);
+            g->since += b->time - before;
             if (atomic_load_explicit(&l->stop, memory_order_relaxed)) break;
             if (b->live_warps) continue;
             block_end(b);
+            g->since = 0;
             running--;
         }
-        if (!running) break;
-        g->idle_rounds = ran && only_failed_waits ? g->idle_rounds + 1 : 0;
-        const bool deadlock = ran ? g->idle_rounds > MAX_IDLE_ROUNDS : !unblock(g);
-        if (deadlock) fail_deadlock(g);
+        if (running) {
+            g->idle_rounds = ran && only_failed_waits ? g->idle_rounds + 1 : 0;
+            const bool stuck = ran ? g->idle_rounds > MAX_IDLE_ROUNDS : !unblock(g);
+            begins = is_next_due(g, stuck);
+            if (stuck && !begins) fail_deadlock(g);
+        } else if (g->begun == g->n_blocks) {
+            break;
+        } else {
+            begins = true;
+        }
+        for (uint32_t n = 0; begins && n < together && g->begun < g->n_blocks; n++, running++)
+            if (!begin_next(g, number, poll, poll_arg))
+                launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
     }
     if (atomic_load(&l->stop)) note_position(g);
-    for (uint32_t k = 0; k < g->n_blocks; k++)
-        if (!g->blocks[k]->ended) block_end(g->blocks[k]);
+    for (uint32_t k = 0; k < g->begun; k++)
+        if (block_is_live(g->blocks[k])) block_end(g->blocks[k]);
 }

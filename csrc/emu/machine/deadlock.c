@@ -129,16 +129,17 @@ void fail_deadlock(const block_group *g) {
     const launch *l = g->launch;
     text t = {.n = 0};
     emu_fault fault = {.kind = EMU_DEADLOCK, .message = t.bytes};
-    const block *first = g->blocks[0];
-    for (uint32_t k = 0; k < g->n_blocks && first->ended; k++)
-        first = g->blocks[k];
+    const block *first = NULL;
+    for (uint32_t k = 0; k < g->begun && !first; k++)
+        if (block_is_live(g->blocks[k])) first = g->blocks[k];
+    if (!first) return;
     fault.block = first->index;
     add(&t, "deadlock: kernel %s, %sblock (%u, %u, %u): no thread can go on.",
-        l->program->function->name, g->n_blocks > 1 ? "the cluster of " : "", first->index[0],
-        first->index[1], first->index[2]);
+        l->program->function->name, g->n_blocks > 1 && !l->one_by_one ? "the cluster of " : "",
+        first->index[0], first->index[1], first->index[2]);
     for (int registers = 1; registers >= 0; registers--)
-        for (uint32_t k = 0; k < g->n_blocks; k++)
-            for (uint32_t n = 0; !g->blocks[k]->ended && n < l->n_warps; n++)
+        for (uint32_t k = 0; k < g->begun; k++)
+            for (uint32_t n = 0; block_is_live(g->blocks[k]) && n < l->n_warps; n++)
                 (registers ? add_register_waits : add_warp)(&t, &g->blocks[k]->warps[n], &fault);
     launch_fail_at(g->launch, SMK_LAUNCH, &fault);
 }

@@ -189,9 +189,10 @@ static int compare_numbers(const void *a, const void *b) {
 /* The groups to run. Clusters of which some blocks are selected run as a whole. False: out of
  * memory. */
 static bool choose_clusters(launch *l) {
-    l->group_blocks = l->cooperative ? (uint32_t)l->n_blocks : l->cluster_blocks;
+    const bool together = l->cooperative || l->one_by_one;
+    l->group_blocks = together ? (uint32_t)l->n_blocks : l->cluster_blocks;
     l->n_groups = l->n_blocks / l->group_blocks;
-    if (l->cooperative) return true;
+    if (together) return true;
     if (!l->blocks || l->cluster_blocks == 1) return true;
     l->clusters = calloc(size_from(l->n_blocks + 1), sizeof *l->clusters);
     if (!l->clusters) return false;
@@ -205,15 +206,26 @@ static bool choose_clusters(launch *l) {
     return true;
 }
 
-/* At most as many blocks as an H200 can hold at the same time. Registers, which ptxas allocates,
- * can make that fewer. */
-static smk_code check_cooperative(const launch *l, const smk_job *job, smk_status *status) {
+/* The most blocks that a multiprocessor of an H200 can hold at the same time. Registers, which ptxas
+ * allocates, can make that fewer. */
+static uint64_t blocks_per_sm(const launch *l) {
     enum { SM_THREADS = 2048, SM_BLOCKS = 32, SM_SHARED = 228 * 1024, RESERVED_SHARED = 1024 };
-    const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     const uint64_t by_threads = SM_THREADS / (l->n_warps * LANES);
     const uint64_t by_shared = SM_SHARED / (l->shared_bytes + RESERVED_SHARED);
-    uint64_t per_sm = by_threads < by_shared ? by_threads : by_shared;
-    if (per_sm > SM_BLOCKS) per_sm = SM_BLOCKS;
+    const uint64_t per_sm = by_threads < by_shared ? by_threads : by_shared;
+    return per_sm < SM_BLOCKS ? per_sm : SM_BLOCKS;
+}
+
+/* Whether blocks may wait for others that begin later, as they can where all are resident. */
+static bool runs_one_by_one(const launch *l, const smk_job *job) {
+    const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    return l->program->waits && !l->cooperative && l->cluster_blocks == 1 && !job->blocks &&
+           !l->sample && blocks > 1 && blocks <= blocks_per_sm(l) * EMU_MULTIPROCESSORS;
+}
+
+static smk_code check_cooperative(const launch *l, const smk_job *job, smk_status *status) {
+    const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    const uint64_t per_sm = blocks_per_sm(l);
     if (blocks > per_sm * EMU_MULTIPROCESSORS)
         return smk_fail(status, SMK_LAUNCH,
                         "kernel %s: a cooperative launch of %llu blocks; an H200 holds at most "
@@ -471,6 +483,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     l.registers = launch_registers(program->module->ptx, f);
     if (l.cooperative) code = check_cooperative(&l, job, status);
     if (code) goto out;
+    l.one_by_one = runs_one_by_one(&l, job);
     if (!set_blocks(&l, job, shape)) {
         code = smk_fail_memory(status, 0, "the clusters of a launch");
         goto out;

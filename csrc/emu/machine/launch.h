@@ -34,6 +34,7 @@ typedef struct launch {
     uint32_t cluster_blocks;    /* blocks per cluster */
     uint32_t group_blocks;      /* blocks that a host thread runs in turns (block_group.h) */
     bool cooperative;           /* all blocks are resident together */
+    bool one_by_one;            /* likewise, but a block begins when it has to (block_group.h) */
     bool explicit_cluster;      /* the kernel or the launch states the size of clusters */
     uint64_t n_blocks;          /* to run */
     uint64_t n_groups;          /* the same, as groups */

@@ -132,6 +132,13 @@ void module_free(emu_module *m) {
 
 /* ---- programs ---- */
 
+static bool waits(const ptx_module *module, const ptx_function *entry) {
+    bool any = ptx_waits(entry);
+    for (uint32_t k = 0; k < module->n_functions && !any; k++)
+        any = !module->functions[k]->is_entry && ptx_waits(module->functions[k]);
+    return any;
+}
+
 program *program_find(program_set *set, const ptx_function *function) {
     const uint32_t number = function->number;
     program *p = atomic_load(&set->module->decoded[set->observed][number]);
@@ -142,6 +149,7 @@ program *program_find(program_set *set, const ptx_function *function) {
     *p = (program){.function = function,
                    .module = set->module,
                    .observed = set->observed,
+                   .waits = function->is_entry && waits(set->module->ptx, function),
                    .next = set->created};
     set->created = p;
     set->by_function[number] = p;

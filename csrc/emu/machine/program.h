@@ -39,6 +39,7 @@ typedef struct program {
     const ptx_function *function;
     struct emu_module *module;
     bool observed; /* memory handlers report to the observer */
+    bool waits;    /* of an entry: it or a function of its module may wait for other blocks */
     insn *code;
     struct vectorized *vectorized; /* per PTX instruction; only of an observed program */
     uint32_t frame_bytes;

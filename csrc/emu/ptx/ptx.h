@@ -281,6 +281,9 @@ bool ptx_operand_is_source(const ptx_instruction *instruction, uint32_t k);
  * slot, unless the text names the same register twice. */
 bool ptx_may_write_in_place(const ptx_instruction *instruction);
 
+/* Whether it has a loop that waits for memory, which another block may have to write (waits.c). */
+bool ptx_waits(const ptx_function *function);
+
 /* bra brx exit ret trap: if unguarded, control never falls through to the next instruction. */
 bool ptx_leaves(const ptx_instruction *instruction);
 /* bra brx */
