@@ -125,8 +125,8 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
 #pragma unroll
     for (int n = 0; n < MOST_COLUMNS; n += 64) {
         if (n >= columns) break;
-        const unsigned first = own ? rows_of_a + n / 64 * r.stage_bytes
-                                   : buffers + turn++ % OUT_BUFFERS * OUT_BUFFER;
+        const unsigned first =
+            own ? rows_of_a + n / 64 * r.stage_bytes : buffers + turn++ % OUT_BUFFERS * OUT_BUFFER;
         const unsigned second = first + OUT_BUFFER / 2;
         if (!own && w.store_boxes && leader) tma_store_wait_read<OUT_BUFFERS - 1>();
         if (own ? n == 0 : w.store_boxes || OUT_BUFFERS == 1) group_barrier(1 + consumer, 128);
@@ -213,7 +213,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
-    ring r = ring_init(w.stages, A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128);
+    ring r =
+        ring_init(w.stages, A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128);
     const int group = threadIdx.x / 128;
     wait_for_launch_before();
     if (group == 0) {
@@ -234,11 +235,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
             const block_work at = work_of(w, item);
             float sum[REGISTERS];
-            accumulate<A_ACROSS, B_ACROSS>(
-                sum, r, consumer, at.steps.end - at.steps.first,
-                min(w.columns, (int)g.N - at.tile.column * w.columns));
-            finish(g, w, c_map, sum, at, r, consumer, turn,
-                   item + (int)gridDim.x >= w.list.items);
+            accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, at.steps.end - at.steps.first,
+                                           min(w.columns, (int)g.N - at.tile.column * w.columns));
+            finish(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);
         }
         if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }
