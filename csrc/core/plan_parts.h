@@ -116,8 +116,8 @@ enum {
 /* Stages that fit into a block's ring. */
 int64_t ring_stages(const int64_t tile[2], int64_t shared_bytes);
 
-/* Persistent blocks per multiprocessor: two of 64 rows, one of which stores its tile while the other
- * multiplies, if there are more tiles than multiprocessors. */
+/* Persistent blocks per multiprocessor: two of 64 rows, one of which stores its tile while the
+ * other multiplies, if there are more tiles than multiprocessors. */
 int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors);
 
 /* Whether the last column of tiles has at most half of the others' columns. */
@@ -129,8 +129,9 @@ typedef struct ring_operand {
     bool whole_lines; /* its rows begin at multiples of 128 bytes */
 } ring_operand;
 
-/* Chooses the columns of tiles, and the number of K ranges, where `values` has 0 for them. sizes: M,
- * N, K. Returns the clocks that the product should take; 0, and no change, for other variants. */
+/* Chooses the columns of tiles, and the number of K ranges, where `values` has 0 for them. sizes:
+ * M, N, K. Returns the clocks that the product should take; 0, and no change, for other
+ * variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
                    int64_t multiprocessors);

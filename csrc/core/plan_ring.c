@@ -13,10 +13,10 @@
  *     TILE + PER_ELEMENT * rows * columns + steps per range * step
  *
  * clocks, and no less than all bytes take at L2_RATE; split-K adds REDUCE and the bytes of partial
- * sums at SUM_RATE. All widths are tried, each with the numbers of ranges that fill up to two waves.
- * The constants were fitted to half of 2890 random calls on an H200, each with all widths and up to
- * 9 numbers of ranges. In the other half the choice takes 2.9 % longer than the fastest of some 100
- * measured, of which the least of as many noisy times explains a part.
+ * sums at SUM_RATE. All widths are tried, each with the numbers of ranges that fill up to two
+ * waves. The constants were fitted to half of 2890 random calls on an H200, each with all widths
+ * and up to 9 numbers of ranges. In the other half the choice takes 2.9 % longer than the fastest
+ * of some 100 measured, of which the least of as many noisy times explains a part.
  */
 #include "plan_parts.h"
 

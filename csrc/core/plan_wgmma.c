@@ -27,8 +27,8 @@ typedef struct arguments {
     _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char maps[SMK_MAX_MAPS][SMK_TENSOR_MAP_BYTES];
 } arguments;
 
-/* A or B as the kernel reads it: a "row" is a row of A or a column of B, along K. With b_by_rows it
- * is a row of B, and `k` stands for N. Strides in elements. */
+/* A or B as the kernel reads it: a "row" is a row of A or a column of B, along K. With b_by_rows
+ * it is a row of B, and `k` stands for N. Strides in elements. */
 typedef struct operand {
     int index; /* 0: A, 1: B; also the number of the buffer */
     const smk_matrix *matrix;
@@ -99,8 +99,8 @@ static bool is_multiple(const batch_iterator *it, int index, int64_t elements) {
     return true;
 }
 
-/* Whether TMA can access the matrices: each row, and each matrix of the batch, begins at a multiple
- * of 16 bytes. */
+/* Whether TMA can access the matrices: each row, and each matrix of the batch, begins at a
+ * multiple of 16 bytes. */
 static bool tma_can_access(const batch_iterator *it, int index, const smk_matrix *m, int64_t rows,
                            int64_t stride, int element) {
     const int64_t unit = TMA_ALIGN / element;
@@ -110,9 +110,9 @@ static bool tma_can_access(const batch_iterator *it, int index, const smk_matrix
 
 /* ---- operands ---- */
 
-/* Chooses how TMA reads an operand. wgmma reads 32-bit operands from shared memory only if they are
- * K-major. A 32-bit B goes through registers instead, where it is rounded or split, so it may be
- * MN-major. */
+/* Chooses how TMA reads an operand. wgmma reads 32-bit operands from shared memory only if they
+ * are K-major. A 32-bit B goes through registers instead, where it is rounded or split, so it may
+ * be MN-major. */
 static void choose_layout(const builder *w, operand *s, int itemsize) {
     const smk_wgmma *kind = &w->variant->wgmma;
     const bool registers =
@@ -299,8 +299,8 @@ static divisor divisor_of(int64_t d) {
     return (divisor){d > 1 ? UINT64_MAX / (uint64_t)d + 1 : 0};
 }
 
-/* Lists the work of the product's blocks, and sets their number: persistent blocks balance the tiles
- * over the multiprocessors. Narrow tiles at the right edge cost less than full ones, so they
+/* Lists the work of the product's blocks, and sets their number: persistent blocks balance the
+ * tiles over the multiprocessors. Narrow tiles at the right edge cost less than full ones, so they
  * are not worth another wave and do not count. */
 static void list_work(const builder *w, const operand operands[2], const smk_gemm *p,
                       const smk_geometry *g, kernel *product) {
@@ -360,8 +360,9 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
-/* What TMA reads of an operand with these strides from one row (of A; column of B) to the next, and
- * along K. A packed copy, which rows that are not 16-byte aligned have, begins at whole lines. */
+/* What TMA reads of an operand with these strides from one row (of A; column of B) to the next,
+ * and along K. A packed copy, which rows that are not 16-byte aligned have, begins at whole
+ * lines. */
 static ring_operand ring_operand_of(int64_t row_stride, int64_t k_stride, int64_t itemsize) {
     const int64_t pitch = (k_stride == 1 ? row_stride : k_stride) * itemsize;
     return (ring_operand){.mn_major = k_stride != 1 && row_stride == 1,

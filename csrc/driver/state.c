@@ -134,14 +134,14 @@ bool driver_set_host_function(bool inside) {
     return before;
 }
 
-/* CUDA does not permit calls from host functions, which could free what is running. Questions do no
- * harm. */
+/* CUDA does not permit calls from host functions, which could free what is running. Questions do
+ * no harm. */
 static bool is_permitted(const char *call) {
     return !mine.in_host_function || strstr(call, "Get") || strstr(call, "Query");
 }
 
-/* A child of fork has no GPU: with NVIDIA's driver, too, all its calls fail. The lock can be held by
- * a thread that the child does not have. */
+/* A child of fork has no GPU: with NVIDIA's driver, too, all its calls fail. The lock can be held
+ * by a thread that the child does not have. */
 static bool is_forked;
 
 static void note_fork(void) {

@@ -49,8 +49,8 @@ enum { REDUCE_THREADS = 128 };
  * core/plan_skinny.c.
  *   WARPS_J, WARPS_K   warps of a block side by side, and warps that split K
  *   LANES              lanes of a warp side by side
- *   NEIGHBOURS         columns per lane: `most`, or fewer so that the sums of `rows` rows fit in 64
- *                      registers
+ *   NEIGHBOURS         columns per lane: `most`, or fewer so that the sums of `rows` rows fit in
+ * 64                      registers
  *   RING, MORE         shared bytes: RING for each of WARPS_J, plus MORE once
  *   STEP               split-K ranges are multiples of this many k */
 #define SKINNY_WARPS_J(rows) ((rows) < 16 ? 1 : 2)
@@ -67,8 +67,8 @@ enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
 /* Rows of C in a band of the tile order of kernels that read by TMA (tile_order.cuh). */
 enum { TILE_ORDER_ROWS = 2048 };
 
-/* Tiles of gemm_fp16 and gemm_bf16, of block_m rows: the most columns, by the registers that hold the
- * sums, and the buffers for C per warpgroup, each 8 KiB. */
+/* Tiles of gemm_fp16 and gemm_bf16, of block_m rows: the most columns, by the registers that hold
+ * the sums, and the buffers for C per warpgroup, each 8 KiB. */
 #define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 192 ? 192 : 128)
 #define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
 
@@ -103,14 +103,14 @@ typedef struct wgmma_operand {
     int chunks;    /* of K in `largest` */
 } wgmma_operand;
 
-/* The divisor of a division by multiplication, made on the host: a kernel's own division takes some
- * 100 clocks. n / d is the high half of n * reciprocal, for n and d below 2^32; 0: d is 1. */
+/* The divisor of a division by multiplication, made on the host: a kernel's own division takes
+ * some 100 clocks. n / d is the high half of n * reciprocal, for n and d below 2^32; 0: d is 1. */
 typedef struct divisor {
     unsigned long long reciprocal;
 } divisor;
 
-/* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, then of narrow
- * ones at the right edge. A block takes every gridDim.x-th. */
+/* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, then of
+ * narrow ones at the right edge. A block takes every gridDim.x-th. */
 typedef struct work_list {
     int items;
     int down, across;       /* full tiles of C */

@@ -7,8 +7,8 @@
  * copies can complete a phase of its mbarriers. */
 enum { MAX_IDLE_ROUNDS = 1 << 16 };
 
-/* Instructions for which a block may run before another begins beside it: at first, and once that has
- * been necessary. */
+/* Instructions for which a block may run before another begins beside it: at first, and once that
+ * has been necessary. */
 enum { PATIENCE = 1 << 20, PATIENCE_WITH_WAITING = 1 << 12 };
 
 /* A new block is the group's member k. */

@@ -1,10 +1,11 @@
-/* Blocks that are resident together: a cluster, all blocks of a cooperative launch, or all blocks of
- * a launch in which some may wait for others. One host thread runs them in turns, so that each can
- * wait for the others, and nothing needs a lock. A block of any other launch is a group of its own.
+/* Blocks that are resident together: a cluster, all blocks of a cooperative launch, or all blocks
+ * of a launch in which some may wait for others. One host thread runs them in turns, so that each
+ * can wait for the others, and nothing needs a lock. A block of any other launch is a group of its
+ * own.
  *
- * In a launch of the third kind (launch.one_by_one) a block begins when the one before has ended, as
- * elsewhere. Only if those that have begun go on for long, as one that waits does, the next begins
- * beside them. */
+ * In a launch of the third kind (launch.one_by_one) a block begins when the one before has ended,
+ * as elsewhere. Only if those that have begun go on for long, as one that waits does, the next
+ * begins beside them. */
 #ifndef EMU_BLOCK_GROUP_H
 #define EMU_BLOCK_GROUP_H
 

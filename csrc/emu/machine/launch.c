@@ -206,8 +206,8 @@ static bool choose_clusters(launch *l) {
     return true;
 }
 
-/* The most blocks that a multiprocessor of an H200 can hold at the same time. Registers, which ptxas
- * allocates, can make that fewer. */
+/* The most blocks that a multiprocessor of an H200 can hold at the same time. Registers, which
+ * ptxas allocates, can make that fewer. */
 static uint64_t blocks_per_sm(const launch *l) {
     enum { SM_THREADS = 2048, SM_BLOCKS = 32, SM_SHARED = 228 * 1024, RESERVED_SHARED = 1024 };
     const uint64_t by_threads = SM_THREADS / (l->n_warps * LANES);

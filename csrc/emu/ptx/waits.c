@@ -2,9 +2,9 @@
  *
  *     while (*(volatile int *)flag == 0);      while (atomicCAS(lock, 0, 1) != 0);
  *
- * Such a loop is short, writes no memory but by what it waits with, and asks for the same each time:
- * no register of the load or atomic changes in it. So a loop around atomicCAS that computes a new
- * value from the old one is none, nor is one that takes numbers from a counter.
+ * Such a loop is short, writes no memory but by what it waits with, and asks for the same each
+ * time: no register of the load or atomic changes in it. So a loop around atomicCAS that computes
+ * a new value from the old one is none, nor is one that takes numbers from a counter.
  */
 #include "ptx.h"
 
