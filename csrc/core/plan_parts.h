@@ -62,6 +62,14 @@ smk_plan plan_of_gemm(void);
 /* All fields except the pointers. */
 gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it);
 
+static inline double least(double a, double b) {
+    return a < b ? a : b;
+}
+
+static inline double most(double a, double b) {
+    return a > b ? a : b;
+}
+
 /* ---- plan_split.c: split-K ---- */
 
 enum { STEP_BYTES = 128 /* of K per step, of each row and column of a tile */ };

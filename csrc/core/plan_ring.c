@@ -44,14 +44,6 @@ bool ring_is_narrow(int64_t n, int64_t columns) {
     return n > columns && n % columns > 0 && 2 * (n % columns) <= columns;
 }
 
-static double least(double a, double b) {
-    return a < b ? a : b;
-}
-
-static double most(double a, double b) {
-    return a > b ? a : b;
-}
-
 /* A product whose tiles have `rows` x `columns`, and its K ranges. */
 typedef struct candidate {
     double m, n, steps, batch, multiprocessors;

@@ -6,7 +6,7 @@
  * share its tensor cores. With `blocks` on the most loaded multiprocessor, in `waves` of as many as
  * fit on one, a step of all of them takes the longest of
  *
- *     clocks of its products * max(blocks, ALONE * waves)
+ *     clocks of its products * most(blocks, ALONE * waves)
  *     bytes of its tiles * blocks / LOAD_RATE
  *     latency of its tiles * waves      (what passes until they arrive, over the tiles in flight)
  *
@@ -46,15 +46,11 @@ enum {
 static const double ALONE = 1.7;
 static const double UNALIGNED = 1.45;
 
-static double max(double a, double b) {
-    return a > b ? a : b;
-}
-
 static double clocks_of(const split_query *q, int64_t split) {
     const double blocks = (double)ceil_div(q->tiles * split, q->multiprocessors);
     const double waves = (double)ceil_div((int64_t)blocks, q->resident);
-    const double busy = max(q->step_clocks * max(blocks, ALONE * waves),
-                            max(q->step_bytes * blocks / LOAD_RATE, q->step_latency * waves));
+    const double busy = most(q->step_clocks * most(blocks, ALONE * waves),
+                             most(q->step_bytes * blocks / LOAD_RATE, q->step_latency * waves));
     const double product = waves * BLOCK_OVERHEAD + (double)ceil_div(q->steps, split) * busy;
     const double bytes = 2.0 * (double)split * q->range_bytes;
     return split == 1 ? product
