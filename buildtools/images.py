@@ -34,6 +34,8 @@ OPTIONS = ("-std=c++17", "-lineinfo")
 # Only device code is compiled; the host compiler is used only as a preprocessor.
 NVCC_OPTIONS = ("-Werror", "all-warnings", "-allow-unsupported-compiler")
 PTXAS_OPTIONS = ("-lineinfo", "-Werror")
+# ptxas lets each wgmma wait for the one before, and calls that information. It is an error.
+SERIALIZED = "Potential Performance Loss"
 
 
 class ImageError(RuntimeError):
@@ -237,5 +239,5 @@ def _run(command: Sequence[str | Path], name: str, cwd: Path | None = None) -> N
         text=True,
         errors="replace",
     )
-    if done.returncode != 0:
+    if done.returncode != 0 or SERIALIZED in done.stdout:
         raise ImageError(f"{name} does not compile:\n{shlex.join(words)}\n{done.stdout}")

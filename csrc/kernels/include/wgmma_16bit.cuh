@@ -63,11 +63,11 @@ template <int A_ACROSS, int B_ACROSS, int COUNT>
 __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int consumer, int add) {
     /* Bytes from 32 bytes of K to the next. */
     constexpr int a_step = A_ACROSS ? 16 * 128 : 32, b_step = B_ACROSS ? 16 * 128 : 32;
-    barrier_wait(r.full + 8 * r.at, r.parity);
     const unsigned a = r.stages + r.at * r.stage_bytes + consumer * 64 * 128;
     const unsigned b = r.stages + r.at * r.stage_bytes + A_TILE;
     const unsigned long long a_tile = wgmma_descriptor(a, BLOCK_K * 128, 1024);
     const unsigned long long b_tile = wgmma_descriptor(b, BLOCK_K * 128, 1024);
+    barrier_wait(r.full + 8 * r.at, r.parity);
     wgmma_pin(d);
     wgmma_fence();
 #pragma unroll
@@ -89,9 +89,8 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, int
             return accumulate<A_ACROSS, B_ACROSS, COLUMNS + 32>(sum, r, consumer, steps, columns);
     }
     float (&used)[COLUMNS / 2] = reinterpret_cast<float (&)[COLUMNS / 2]>(sum);
-    const int last = sum_stages(
+    sum_stages<BLOCK_M == 64 ? 2 : 1>(
         used, r, steps, [&](int add) { multiply<A_ACROSS, B_ACROSS>(used, r, consumer, add); });
-    if (steps > 0) release(r, last);
 }
 
 /* Writes a warp's 16 of a box's 64 rows. */
@@ -118,7 +117,7 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
                                       const ring &r, int consumer, int row0, int column0, int z,
                                       unsigned &turn, bool last) {
     const int columns = min(w.columns, (int)g.N - column0);
-    const bool leader = threadIdx.x % 128 == 0;
+    const bool leader = is_leader();
     const bool own = last && w.store_boxes && r.count * 64 >= w.columns;
     const unsigned buffers = r.out + consumer * OUT_BUFFERS * OUT_BUFFER;
     const unsigned rows_of_a = r.stages + consumer * 64 * 128;
@@ -213,15 +212,16 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
+    block_work at = work_of(w, blockIdx.x); /* while other warps make the barriers */
     ring r =
         ring_init(w.stages, A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128);
-    const int group = threadIdx.x / 128;
+    const int warp = warp_of_block();
     wait_for_launch_before();
-    if (group == 0) {
+    if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0) {
-            for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
-                const block_work at = work_of(w, item);
+        if (warp == 0 && elect_one()) {
+            for (int item = blockIdx.x; item < w.list.items;
+                 item += gridDim.x, at = work_of(w, item)) {
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
                     fill<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
                                              at.tile.column * w.columns, at.z);
@@ -230,16 +230,16 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
-        const int consumer = group - 1;
+        const int consumer = warp / 4 - 1;
         unsigned turn = 0;
-        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
-            const block_work at = work_of(w, item);
+        for (int item = blockIdx.x; item < w.list.items;
+             item += gridDim.x, at = work_of(w, item)) {
             float sum[REGISTERS];
             accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, at.steps.end - at.steps.first,
                                            min(w.columns, (int)g.N - at.tile.column * w.columns));
             finish(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);
         }
-        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
+        if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }
 }
 

@@ -54,8 +54,7 @@ __device__ __forceinline__ void multiply(int (&d)[REGISTERS], const ring &r, int
 /* The sum over a warpgroup's 64 rows of a tile. */
 __device__ __forceinline__ void accumulate(int (&sum)[REGISTERS], ring &r, int consumer,
                                            int steps) {
-    const int last = sum_stages(sum, r, steps, [&](int add) { multiply(sum, r, consumer, add); });
-    release(r, last);
+    sum_stages(sum, r, steps, [&](int add) { multiply(sum, r, consumer, add); });
 }
 
 /* Adds the residues of the ranges of K before. */
@@ -82,7 +81,7 @@ __device__ __forceinline__ void add_before(const ozaki_args &o, int (&sum)[REGIS
 __device__ __forceinline__ void store(const tensor_map *c_map, const int (&sum)[REGISTERS],
                                       unsigned buffers, int consumer, const plane_tile &t) {
     const int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
-    const bool leader = threadIdx.x % 128 == 0;
+    const bool leader = is_leader();
     const int modulus = OZAKI.modulus[t.modulus], multiplier = OZAKI.multiplier[t.modulus];
     if (leader) tma_store_wait_read<0>();
     group_barrier(1 + consumer, 128);

@@ -119,10 +119,10 @@ __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const 
 /* Waits for a stage and starts its products. */
 __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, int consumer,
                                          int add) {
-    barrier_wait(r.full + 8 * r.at, r.parity);
     const unsigned a = r.stages + r.at * STAGE, b = a + A_PART + consumer * 64 * 128;
     const unsigned long long a_tile = wgmma_descriptor(a, 0, 1024);
     const unsigned long long b_tile = wgmma_descriptor(b, 0, 1024);
+    barrier_wait(r.full + 8 * r.at, r.parity);
     wgmma_pin(d);
     wgmma_fence();
 #pragma unroll
@@ -138,8 +138,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, i
 template <typename T, int B_ACROSS>
 __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &,
                                            int consumer, int steps) {
-    const int last = sum_stages(sum, r, steps, [&](int add) { multiply(sum, r, consumer, add); });
-    if (steps > 0) release(r, last);
+    sum_stages(sum, r, steps, [&](int add) { multiply(sum, r, consumer, add); });
 }
 #else
 /* Waits for the next stage and loads the thread's share of B from it. */
@@ -375,7 +374,7 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
                                       const tensor_map *c_map, const float (&sum)[REGISTERS],
                                       unsigned buffers, int consumer, int offset, int row0,
                                       int column0, int matrix) {
-    const bool leader = threadIdx.x % 128 == 0;
+    const bool leader = is_leader();
 #pragma unroll
     for (int slice = 0; slice < BLOCK_M / 32; slice++) {
         const unsigned buffer = buffers + slice % 2 * OUT_BUFFER, second = buffer + OUT_BUFFER / 2;
@@ -410,17 +409,18 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
+    block_work at = work_of(w, blockIdx.x); /* while other warps make the barriers */
     ring r = ring_init(STAGES, STAGE);
-    const int group = threadIdx.x / 128;
+    const int warp = warp_of_block();
     wait_for_launch_before();
-    if (group == 0) {
+    if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
 #if GUARDED
         produce<B_ACROSS>(g, w, a_map, b_map, r);
 #else
-        if (threadIdx.x == 0) {
-            for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
-                const block_work at = work_of(w, item);
+        if (warp == 0 && elect_one()) {
+            for (int item = blockIdx.x; item < w.list.items;
+                 item += gridDim.x, at = work_of(w, item)) {
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
                     fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
                                    at.tile.column * BLOCK_N);
@@ -436,12 +436,12 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 #if GUARDED
         __shared__ row_exponents states[CONSUMERS];
 #endif
-        const int consumer = group - 1;
+        const int consumer = warp / 4 - 1;
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
         columns mine = my_columns<operand, B_ACROSS>(consumer);
-        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
-            const block_work at = work_of(w, item);
+        for (int item = blockIdx.x; item < w.list.items;
+             item += gridDim.x, at = work_of(w, item)) {
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];
@@ -491,7 +491,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
                   column0 + consumer * 64, matrix_of(w, at));
         }
-        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
+        if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }
 }
 

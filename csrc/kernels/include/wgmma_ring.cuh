@@ -26,8 +26,9 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
     r.stage_bytes = stage_bytes;
     r.at = 0;
     r.parity = 0;
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < count; s++) {
+    const int warp = warp_of_block();
+    if (elect_one()) {
+        for (int s = warp; s < count; s += 4 * (CONSUMERS + 1)) {
             barrier_init(r.full + 8 * s, 1);
             barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
         }
@@ -52,22 +53,28 @@ __device__ __forceinline__ void release(const ring &r, int stage) {
 }
 
 /* The sum over `steps` stages: multiply(add) starts the products of one, which run until those of
- * the next have been started. Returns the last stage, which is not yet released. */
-template <typename T, int COUNT, typename Multiply>
-__device__ __forceinline__ int sum_stages(T (&sum)[COUNT], ring &r, int steps, Multiply multiply) {
-    int before = 0;
+ * the next BEHIND stages have been started. */
+template <int BEHIND = 1, typename T, int COUNT, typename Multiply>
+__device__ __forceinline__ void sum_stages(T (&sum)[COUNT], ring &r, int steps, Multiply multiply) {
+    int before[BEHIND]; /* stages of the last steps */
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         sum[i] = 0;
+    wgmma_pin(sum); /* else ptxas sets them between products, and lets each wait for the last */
     for (int step = 0; step < steps; step++, next(r)) {
         multiply(step > 0);
-        wgmma_wait<1>();
-        if (step > 0) release(r, before);
-        before = r.at;
+        wgmma_wait<BEHIND>();
+        if (step >= BEHIND) release(r, before[BEHIND - 1]);
+#pragma unroll
+        for (int i = BEHIND - 1; i > 0; i--)
+            before[i] = before[i - 1];
+        before[0] = r.at;
     }
     wgmma_wait<0>();
     wgmma_pin(sum);
-    return before;
+#pragma unroll
+    for (int i = BEHIND - 1; i >= 0; i--)
+        if (steps > i) release(r, before[i]);
 }
 
 /* C leaves through shared memory in boxes whose rows are as long as their swizzle: the address of a

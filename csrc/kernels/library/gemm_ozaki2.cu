@@ -48,7 +48,7 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
             if (o.first_k > 0) add_before(o, sum, g, t, t.row + 64 * consumer);
             store(&c_map, sum, r.out + consumer * 2 * BOX, consumer, t);
         }
-        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
+        if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }
 }
 
