@@ -32,7 +32,18 @@ import records
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "validation"))
-STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
+STEPS = (
+    "build",
+    "tests",
+    "sanitizers",
+    "exact",
+    "columns",
+    "tune",
+    "gemm",
+    "transpose",
+    "sweep",
+    "overhead",
+)
 STEPS = (*STEPS, "host", "portable", "limits")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TF32_BITS = 10  # bits of precision of each product
@@ -268,6 +279,16 @@ def tune(results: Results, minutes: float, dtypes: list[str]) -> Record:
     return {"seed": record["seed"], "calls": len(record["lines"])}
 
 
+def columns(results: Results, minutes: float) -> Record:
+    """The times go to a separate file, to which columns.py fits the planner's table."""
+    from columns import measure
+
+    record = {**results.facts, **measure(minutes)}
+    path = results.path.with_name(f"columns-{results.path.stem}.json.xz")
+    records.save(path, json.dumps(record))
+    return {"seed": record["seed"], "calls": len(record["lines"])}
+
+
 def sweep(draws: int) -> Record:
     """The 101 calls of sweep.py, and random ones with a seed that is new in each run."""
     import drawn
@@ -322,7 +343,7 @@ def main() -> int:
     parser.add_argument(
         "--draws", type=int, default=60, help="random calls of each kind in `sweep`"
     )
-    parser.add_argument("--minutes", type=float, default=6, help="that `tune` takes")
+    parser.add_argument("--minutes", type=float, default=6, help="that `columns` or `tune` takes")
     parser.add_argument("--dtypes", nargs="*", default=[], help="that `tune` draws; default: all")
     parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
@@ -346,6 +367,7 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
+        "columns": lambda: columns(results, options.minutes),
         "tune": lambda: tune(results, options.minutes, options.dtypes),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.seconds),

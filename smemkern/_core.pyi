@@ -641,6 +641,15 @@ def predict(
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides."""
 
+def ring_terms(
+    sizes: tuple[int, int, int, int],
+    tile: tuple[int, int, int],
+    layout: str,
+    multiprocessors: int,
+    /,
+) -> tuple[float, ...]:
+    """What predicts the time of a 16-bit product. tile: block_m, block_n, split."""
+
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:
     """The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer."""
 

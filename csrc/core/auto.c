@@ -41,24 +41,19 @@ typedef struct tiling {
     double tiles;  /* of C, times the batch */
     double size;   /* elements of a tile, relative to the variant's output_tile */
     double split;  /* K ranges */
-    double clocks; /* predicted, of kernels that core/plan_ring.c tiles; else 0 */
+    double time;   /* predicted microseconds, of kernels that core/plan_ring.c tiles; else 0 */
 } tiling;
 
 static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, t->values, sizeof values);
+    const int64_t sizes[] = {q->M, q->N, q->K};
     ring_operand operands[2];
-    for (int i = 0; i < 2; i++) {
-        const int64_t outer = i ? q->N : q->M, row = q->k_major[i] ? q->K : outer;
-        operands[i] = (ring_operand){.mn_major = !q->k_major[i],
-                                     .whole_lines =
-                                         !q->aligned || row * t->dtype->itemsize % LINE_BYTES == 0};
-    }
-    const double clocks =
-        ring_choose(t->variant, t->dtype, values, (int64_t[]){q->M, q->N, q->K}, q->batch, operands,
-                    q->multiprocessors ? q->multiprocessors : 1);
+    ring_operands(sizes, q->k_major, q->aligned ? t->dtype->itemsize : LINE_BYTES, operands);
+    const double time = ring_choose(t->variant, t->dtype, values, sizes, q->batch, operands,
+                                    q->multiprocessors ? q->multiprocessors : 1);
     return (tiling){.split = (double)values[smk_variant_param(t->variant, "split")],
-                    .clocks = clocks};
+                    .time = time};
 }
 
 static tiling tiling_of(const smk_timing *t, const smk_query *q) {
@@ -136,7 +131,7 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     out[SMK_TERM_PARTS] = c.split > 1;
     out[SMK_TERM_DEPTH] = packs(t, q) ? k / 1024 : range;
     out[SMK_TERM_TILE] = busiest;
-    out[SMK_TERM_STEP] = c.clocks > 0 ? c.clocks * 1e-3 : busiest * c.size * range;
+    out[SMK_TERM_STEP] = c.time > 0 ? c.time : busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;
 }
 

@@ -37,7 +37,7 @@ enum {
     SMK_TERM_PARTS, /* 1 with split-K: the reduction launch */
     SMK_TERM_DEPTH, /* K: latency of one block. Where operands are packed, all of K */
     SMK_TERM_TILE,  /* busiest: time per tile besides its products */
-    SMK_TERM_STEP,  /* busiest * K: products; or the 10^3 clocks that core/plan_ring.c predicts */
+    SMK_TERM_STEP,  /* busiest * K: products; or the microseconds of core/plan_ring.c */
     SMK_TERM_BYTES, /* 10^6 bytes moved: A, B, C, partial sums and packed copies */
     SMK_N_TERMS
 };

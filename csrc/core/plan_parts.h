@@ -116,7 +116,8 @@ void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const 
 /* ---- plan_ring.c: kernels of 16-bit matrices (kernels/include/wgmma_16bit.cuh) ---- */
 
 enum {
-    LINE_BYTES = 128, /* of global memory */
+    LINE_BYTES = 128,  /* of global memory */
+    SECTOR_BYTES = 32, /* a quarter of a line */
     RING_BYTES = 232448,
     RING_BYTES_OF_TWO = 115712 /* shared memory; if two blocks share it */
 };
@@ -134,11 +135,41 @@ bool ring_is_narrow(int64_t n, int64_t columns);
 /* What TMA reads: the matrix, or its packed copy. */
 typedef struct ring_operand {
     bool mn_major;
-    bool whole_lines; /* its rows begin at multiples of 128 bytes */
+    int64_t alignment; /* bytes that the places of its rows are multiples of */
 } ring_operand;
 
+/* Those of contiguous matrices. sizes: M, N, K; unit: bytes that the places of rows are multiples of
+ * per element. */
+void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
+                   ring_operand out[2]);
+
+/* A product whose tiles have `rows` x `columns`, and its K ranges. */
+typedef struct ring_work {
+    double m, n, steps, batch, multiprocessors;
+    double rows, columns, ranges;
+    ring_operand operands[2];
+} ring_work;
+
+enum {
+    RING_CALL,      /* 1 */
+    RING_TILES,     /* of a block, one after the other */
+    RING_STEPS,     /* of a block, of K, in tens */
+    RING_BYTES_IN,  /* copied to a multiprocessor with all tiles, MB */
+    RING_BYTES_OUT, /* the same, of all blocks, from L2: MB per multiprocessor */
+    RING_PARTS,     /* 1: K has several ranges */
+    RING_SUMS,      /* bytes of their sums, in 100 KB per multiprocessor */
+    RING_OPERANDS,  /* bytes of A and B, in 10 MB */
+    RING_SHARE,     /* of the multiprocessors that have a block */
+    RING_TERMS
+};
+
+void ring_terms(const ring_work *work, double out[RING_TERMS]);
+
+/* Predicted microseconds. */
+double ring_predicts(const ring_work *work);
+
 /* Chooses the columns of tiles, and the number of K ranges, where `values` has 0 for them. sizes:
- * M, N, K. Returns the clocks that the product should take; 0, and no change, for other
+ * M, N, K. Returns the microseconds that the product should take; 0, and no change, for other
  * variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],

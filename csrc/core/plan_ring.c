@@ -1,22 +1,10 @@
 /* Chooses the columns of a tile, and the number of K ranges, for kernels of 16-bit matrices
  * (kernels/include/wgmma_16bit.cuh). Their blocks are persistent and take tiles in turn: first the
- * full ones, then narrow ones at the right edge. A step of a tile of `rows` x `columns` takes the
- * longer of
- *
- *     its products       rows * columns / 32 clocks
- *     its bytes          128 (rows + columns) / PORT, what a multiprocessor receives per clock
- *
- * but at least LATENCY / stages in flight; where two blocks share a multiprocessor, SHARE times as
- * long. Rows of a matrix that do not begin at whole lines of 128 bytes count as (1 + UNALIGNED)
- * times their bytes. A launch takes the sum over its waves of
- *
- *     TILE + PER_ELEMENT * rows * columns + steps per range * step
- *
- * clocks, and no less than all bytes take at L2_RATE; split-K adds REDUCE and the bytes of partial
- * sums at SUM_RATE. All widths are tried, each with the numbers of ranges that fill up to two
- * waves. The constants were fitted to half of 2890 random calls on an H200, each with all widths
- * and up to 9 numbers of ranges. In the other half the choice takes 2.9 % longer than the fastest
- * of some 100 measured, of which the least of as many noisy times explains a part.
+ * full ones, then narrow ones at the right edge. All widths are tried, each with the numbers of
+ * ranges that fill up to two waves. The predicted time is a sum of terms, which are counted here,
+ * times their costs. There is a row of costs per kernel and width (ring_costs.def): a width has
+ * instructions of its own, and a ring of its own depth. benchmarks/columns.py fits the costs to
+ * random calls, each timed with all widths and several numbers of ranges.
  */
 #include "plan_parts.h"
 
@@ -24,11 +12,12 @@
 
 #include "../kernels/args.h"
 
-enum { MOST_STAGES = 16, BUFFER_BYTES = 8192 };
+enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, WIDTHS = 8 };
 
-static const double PORT = 88, L2_RATE = 54; /* bytes per clock per multiprocessor */
-static const double LATENCY = 2000, AT_LEAST = 11, TILE = 8500, PER_ELEMENT = 90.0 / 32768;
-static const double SHARE = 2.42, UNALIGNED = 0.3, REDUCE = 2700, SUM_RATE = 33;
+/* Microseconds per unit of each term, by rows of a tile and columns / 32. */
+static const float COSTS[][WIDTHS][RING_TERMS] = {
+#include "ring_costs.def"
+};
 
 int64_t ring_stages(const int64_t tile[2], int64_t shared_bytes) {
     const int64_t out = tile[0] / 64 * WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
@@ -44,52 +33,60 @@ bool ring_is_narrow(int64_t n, int64_t columns) {
     return n > columns && n % columns > 0 && 2 * (n % columns) <= columns;
 }
 
-/* A product whose tiles have `rows` x `columns`, and its K ranges. */
-typedef struct candidate {
-    double m, n, steps, batch, multiprocessors;
-    double rows, columns, ranges;
-    double weight[2]; /* of a byte of A, of B */
-    double box;       /* columns of B are copied in multiples of this */
-} candidate;
+void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
+                   ring_operand out[2]) {
+    for (int i = 0; i < 2; i++)
+        out[i] = (ring_operand){.mn_major = !k_major[i],
+                                .alignment = (k_major[i] ? sizes[2] : sizes[i]) * unit};
+}
 
 static double round_to(double x, double step) {
     return ceil(x / step) * step;
 }
 
-/* Weighted bytes that a step of a tile copies from L2: of its rows and columns that exist. */
-static double step_bytes(const candidate *c, double columns) {
-    return STEP_BYTES * (least(c->m, c->rows) * c->weight[0] + columns * c->weight[1]);
+/* How much longer rows take that do not begin at whole lines, or sectors, of global memory. */
+static double weight_of(const ring_operand *x) {
+    return x->alignment % LINE_BYTES == 0 ? 1 : x->alignment % SECTOR_BYTES == 0 ? 1.05 : 1.3;
 }
 
-/* Clocks of a wave of tiles of `columns`, of which `copied` are C's. */
-static double wave_clocks(const candidate *c, double columns, double copied, double stages,
-                          double share) {
-    const double arrive = step_bytes(c, copied) / PORT, multiply = c->rows * columns / 32;
-    const double step = most(most(multiply, arrive) * share, LATENCY / (stages - 1) + AT_LEAST);
-    return TILE + PER_ELEMENT * c->rows * columns + ceil(c->steps / c->ranges) * step;
-}
-
-static double clocks_of(const candidate *c) {
+void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double down = ceil(c->m / c->rows), across = ceil(c->n / c->columns);
     const double rest = fmod(c->n, c->columns), all = down * across * c->ranges * c->batch;
     const bool has_narrow = ring_is_narrow((int64_t)c->n, (int64_t)c->columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
     const double resident =
         (double)ring_blocks((int64_t)c->rows, (int64_t)all, (int64_t)c->multiprocessors);
-    const double room = c->multiprocessors * resident, share = resident > 1 ? SHARE : 1;
+    const double room = c->multiprocessors * resident;
     const double blocks = full <= room ? least(all, room) : ceil(full / ceil(full / room));
     const double waves = ceil(full / blocks), free = blocks * waves - full;
     const double last = narrow > free ? ceil((narrow - free) / blocks) : 0;
-    const double boxes = round_to(c->columns, c->box), copied = least(c->n, boxes);
-    const double stages = (double)ring_stages((int64_t[]){(int64_t)c->rows, (int64_t)boxes},
-                                              resident > 1 ? RING_BYTES_OF_TWO : RING_BYTES);
-    double clocks = waves * wave_clocks(c, c->columns, copied, stages, share);
-    if (last > 0) clocks += last * wave_clocks(c, round_to(rest, 32), rest, stages, share);
-    const double bytes =
-        ceil(c->steps / c->ranges) * (full * step_bytes(c, copied) + narrow * step_bytes(c, rest));
-    clocks = most(clocks, bytes / (L2_RATE * c->multiprocessors) + TILE);
-    const double sums = 2 * 4 * c->ranges * c->m * c->n * c->batch;
-    return c->ranges == 1 ? clocks : clocks + REDUCE + sums / (SUM_RATE * c->multiprocessors);
+    const double each = ceil(c->steps / c->ranges);
+    const double steps = each * (waves + last * round_to(rest, 32) / c->columns);
+    const double copied = least(c->n, round_to(c->columns, c->operands[1].mn_major ? 64 : 1));
+    const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
+    const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
+    const double rows = least(c->m, c->rows), elements = c->m * c->n * c->batch;
+    const bool parts = c->ranges > 1;
+    out[RING_CALL] = 1;
+    out[RING_TILES] = waves + last;
+    out[RING_STEPS] = steps / 10;
+    out[RING_BYTES_IN] = steps * resident * (rows * bytes_a + copied * bytes_b) * 1e-6;
+    out[RING_BYTES_OUT] =
+        each * (all * rows * bytes_a + down * c->ranges * c->batch * c->n * bytes_b) * 1e-6 /
+        c->multiprocessors;
+    out[RING_PARTS] = parts;
+    out[RING_SUMS] = parts ? 8 * c->ranges * elements * 1e-5 / c->multiprocessors : 0;
+    out[RING_OPERANDS] = (c->m + c->n) * c->steps * STEP_BYTES * c->batch * 1e-7;
+    out[RING_SHARE] = least(all, c->multiprocessors) / c->multiprocessors;
+}
+
+double ring_predicts(const ring_work *c) {
+    const int kernel = c->rows < 256 ? (int)c->rows / 64 - 1 : 3, width = (int)c->columns / 32 - 1;
+    double terms[RING_TERMS], sum = 0;
+    ring_terms(c, terms);
+    for (int i = 0; i < RING_TERMS; i++)
+        sum += terms[i] * (double)COSTS[kernel][width][i];
+    return sum;
 }
 
 /* Numbers of ranges to try: 1, 2, 3, 4, 6, 9, 13, ..., and the one that fills a wave. */
@@ -111,15 +108,13 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     const int64_t last = *columns ? *columns : widest < exist ? widest : exist > 32 ? exist : 32;
     const int64_t given = *split < steps ? *split : steps;
     double shortest = INFINITY;
-    candidate c = {.m = (double)sizes[0],
+    ring_work c = {.m = (double)sizes[0],
                    .n = (double)sizes[1],
                    .steps = (double)steps,
                    .batch = (double)batch,
                    .multiprocessors = (double)multiprocessors,
                    .rows = (double)rows,
-                   .weight = {operands[0].whole_lines ? 1 : 1 + UNALIGNED,
-                              operands[1].whole_lines ? 1 : 1 + UNALIGNED},
-                   .box = operands[1].mn_major ? 64 : 1};
+                   .operands = {operands[0], operands[1]}};
     *columns = last;
     *split = given > 1 ? given : 1;
     if (c.m * c.n * c.steps * c.batch == 0) return 0;
@@ -131,9 +126,9 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
         c.columns = (double)n;
         for (int64_t ranges = chosen ? *split : 1;; ranges = next_ranges(ranges, fill)) {
             c.ranges = chosen ? (double)ranges : ceil(c.steps / ceil(c.steps / (double)ranges));
-            const double clocks = clocks_of(&c);
-            if (clocks <= shortest) {
-                shortest = clocks;
+            const double time = ring_predicts(&c);
+            if (time <= shortest) {
+                shortest = time;
                 *columns = n;
                 if (!chosen) *split = (int64_t)c.ranges;
             }

@@ -366,7 +366,7 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
 static ring_operand ring_operand_of(int64_t row_stride, int64_t k_stride, int64_t itemsize) {
     const int64_t pitch = (k_stride == 1 ? row_stride : k_stride) * itemsize;
     return (ring_operand){.mn_major = k_stride != 1 && row_stride == 1,
-                          .whole_lines = pitch % TMA_ALIGN || pitch % LINE_BYTES == 0};
+                          .alignment = pitch % TMA_ALIGN ? LINE_BYTES : pitch};
 }
 
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *given,

@@ -5,6 +5,8 @@
  */
 #include "choose.h"
 
+#include "../core/plan_parts.h"
+
 #include "../cuda/gpu.h"
 
 static const char capsule_name[] = "smemkern timings";
@@ -219,6 +221,48 @@ PyObject *choose_set_timings(module_state *state, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* Whether the rows of A and B lie along K; false for a layout that does not exist. */
+static bool read_layout(const char *layout, bool k_major[2]) {
+    const char *const layouts[] = {"NN", "NT", "TN", "TT"};
+    const int form = name_in(layouts, 4, layout);
+    if (form < 0) PyErr_Format(PyExc_ValueError, "there is no layout '%s'", layout);
+    k_major[0] = form < 2;
+    k_major[1] = form % 2 == 1;
+    return form >= 0;
+}
+
+PyObject *choose_ring_terms(PyObject *args) {
+    enum { ITEMSIZE = 2 };
+    const char *layout;
+    long long m, n, k, batch;
+    int rows, columns, ranges, multiprocessors;
+    bool k_major[2];
+    double x[RING_TERMS];
+    if (!PyArg_ParseTuple(args, "(LLLL)(iii)si:ring_terms", &m, &n, &k, &batch, &rows, &columns,
+                          &ranges, &layout, &multiprocessors) ||
+        !read_layout(layout, k_major))
+        return NULL;
+    ring_work work = {.m = (double)m,
+                      .n = (double)n,
+                      .steps = (double)ceil_div(k * ITEMSIZE, STEP_BYTES),
+                      .batch = (double)batch,
+                      .multiprocessors = multiprocessors,
+                      .rows = rows,
+                      .columns = columns,
+                      .ranges = ranges};
+    ring_operands((int64_t[]){m, n, k}, k_major, ITEMSIZE, work.operands);
+    ring_terms(&work, x);
+    PyObject *result = PyTuple_New(RING_TERMS);
+    for (int i = 0; result && i < RING_TERMS; i++) {
+        PyObject *term = PyFloat_FromDouble(x[i]);
+        if (term == NULL)
+            Py_CLEAR(result);
+        else
+            PyTuple_SET_ITEM(result, i, term);
+    }
+    return result;
+}
+
 PyObject *choose_predict(PyObject *args) {
     const char *op, *dtype, *accuracy, *layout;
     long long m, n, k, batch;
@@ -234,9 +278,8 @@ PyObject *choose_predict(PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "there is no operation '%s' or no accuracy '%s'", op,
                             accuracy);
     }
-    const char *const layouts[] = {"NN", "NT", "TN", "TT"};
-    const int form = name_in(layouts, 4, layout);
-    if (form < 0) return PyErr_Format(PyExc_ValueError, "there is no layout '%s'", layout);
+    bool k_major[2];
+    if (!read_layout(layout, k_major)) return NULL;
     const smk_query q = {.op = (smk_op)which,
                          .dtype = dtype,
                          .accuracy = (smk_accuracy)exact,
@@ -246,9 +289,10 @@ PyObject *choose_predict(PyObject *args) {
                          .N = n,
                          .K = k,
                          .batch = batch,
-                         .strides = form ? SMK_ROWS_OR_COLUMNS : SMK_ROWS,
+                         .strides =
+                             k_major[0] && !k_major[1] ? SMK_ROWS : SMK_ROWS_OR_COLUMNS,
                          .aligned = aligned,
-                         .k_major = {form < 2, form % 2 == 1}};
+                         .k_major = {k_major[0], k_major[1]}};
     timings *all = read_timings(list);
     PyObject *result = all ? PyList_New(0) : NULL;
     for (size_t i = 0; result && i < all->n; i++) {
