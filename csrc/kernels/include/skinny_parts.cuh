@@ -78,15 +78,24 @@ __device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_
     return g;
 }
 
-/* Whether all of the block's loads of the thick operand are full-width and aligned. */
+/* How a lane loads its ELEMENTS of a row of the thick operand. */
+enum width {
+    VECTORS, /* one aligned load */
+    SHIFTED, /* the two aligned ones that contain them */
+    SINGLES  /* each for itself, of any strides */
+};
+
 template <typename is>
-__device__ __forceinline__ bool reads_vectors(const operands &g, const skinny_place<is> &at) {
-    const long long apart = is::HOW == ACROSS ? g.ldb : g.step_b;
-    const unsigned long long bits =
-        (unsigned long long)g.B | (unsigned long long)apart * sizeof(REAL);
-    return (is::HOW == ACROSS ? g.step_b : g.ldb) == 1 &&
-           bits % (is::ELEMENTS * sizeof(REAL)) == 0 &&
-           (is::HOW == ALONG || at.j + is::STRIP <= g.N || g.N % is::J == 0);
+__device__ __forceinline__ width width_of(const operands &g, const skinny_place<is> &at) {
+    constexpr bool ALONG_K = is::HOW == ALONG;
+    constexpr int BYTES = is::ELEMENTS * (int)sizeof(REAL);
+    const long long apart = ALONG_K ? g.step_b : g.ldb;
+    const unsigned long long first = (unsigned long long)g.B;
+    if ((ALONG_K ? g.ldb : g.step_b) != 1 || first % BYTES) return SINGLES;
+    const bool whole = ALONG_K || at.j + is::STRIP <= g.N || g.N % is::J == 0;
+    if (apart * (long long)sizeof(REAL) % BYTES == 0 && whole) return VECTORS;
+    return sizeof(REAL) == 2 && apart > 0 && (ALONG_K || g.N >= 2 * is::ELEMENTS) ? SHIFTED
+                                                                                  : SINGLES;
 }
 
 /* ---- the thick operand ---- */
@@ -112,6 +121,13 @@ template <int BYTES> __device__ __forceinline__ void load_bits(void *to, const R
     }
 }
 
+/* The same, of 16 bytes that other lanes read as well. */
+__device__ __forceinline__ void load_shared_vector(unsigned *to, const REAL *from) {
+    asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "l"(from));
+}
+
 /* A lane's part of a unit, as the bits of REAL. */
 template <typename is> struct piece {
     unsigned word[is::LOADS][is::ELEMENTS * sizeof(REAL) / 4];
@@ -119,11 +135,49 @@ template <typename is> struct piece {
     __device__ __forceinline__ REAL &at(int load, int element) {
         return reinterpret_cast<REAL *>(word[load])[element];
     }
+    __device__ __forceinline__ REAL at(int load, int element) const {
+        return reinterpret_cast<const REAL *>(word[load])[element];
+    }
 };
 
-/* VECTORS: full-width, aligned loads; else single elements of any strides. For rows past the last
- * one the last one is read (with vectors, the last J); their results are not stored. */
-template <typename is, bool VECTORS> struct thick_reader {
+/* Two aligned vectors, which contain a lane's part; it begins `skip` elements after the first one's
+ * begin, with `apart` more in each load. */
+template <typename is> struct wide_piece {
+    unsigned word[is::LOADS][8];
+    int skip, apart;
+};
+
+template <typename is>
+__device__ __forceinline__ const piece<is> &whole(const piece<is> &x) {
+    return x;
+}
+
+/* Shifts by 4, 2 and 1 elements. */
+template <typename is> __device__ __forceinline__ piece<is> whole(const wide_piece<is> &x) {
+    piece<is> y;
+#pragma unroll
+    for (int n = 0; n < is::LOADS; n++) {
+        const int skip = x.skip + n * x.apart;
+        unsigned w[7];
+#pragma unroll
+        for (int i = 0; i < 6; i++)
+            w[i] = skip & 4 ? x.word[n][i + 2] : x.word[n][i];
+#pragma unroll
+        for (int i = 0; i < 5; i++)
+            w[i] = skip & 2 ? w[i + 1] : w[i];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            y.word[n][i] = __funnelshift_r(w[i], w[i + 1], skip % 2 * 16);
+    }
+    return y;
+}
+
+/* For rows past the last one the last one is read (ACROSS: with VECTORS, the last J; SHIFTED, what
+ * follows it in memory); their results are not stored. */
+template <typename is, width HOW_WIDE> struct thick_reader {
+    /* Vectors that contain a part may end after it. So many rows of K (ALONG: elements) follow it,
+     * and the vectors are within the matrix. */
+    static constexpr int SPARE = HOW_WIDE != SHIFTED ? 0 : is::HOW == ALONG ? is::ELEMENTS - 1 : 1;
     const REAL *rows, *from;
     long long inner, outer; /* strides between elements of a load, between loads */
     long long advance;
@@ -131,9 +185,9 @@ template <typename is, bool VECTORS> struct thick_reader {
     int more;        /* row steps that stay within the matrix */
 
     __device__ __forceinline__ thick_reader(const operands &g, const skinny_place<is> &at)
-        : unit(at.warp_k), units((int)(g.K / is::UNIT)) {
+        : unit(at.warp_k), units((int)(max(g.K - SPARE, 0ll) / is::UNIT)) {
         constexpr bool ALONG_K = is::HOW == ALONG;
-        const long long last = g.N - (ALONG_K || !VECTORS ? 1 : is::J);
+        const long long last = g.N - (ALONG_K || HOW_WIDE != VECTORS ? 1 : is::J);
         const long long first = min(at.j + at.row(0), last);
         rows = g.B + first * g.step_b;
         from = rows + ((long long)unit * is::UNIT + at.lane_k * is::KL) * g.ldb;
@@ -144,13 +198,21 @@ template <typename is, bool VECTORS> struct thick_reader {
     }
 
     /* Loads the warp's next unit, if it is whole. */
-    __device__ __forceinline__ void load(piece<is> &to) {
+    template <typename piece> __device__ __forceinline__ void load(piece &to) {
         if (unit < units) {
             const REAL *p = from;
+            if constexpr (HOW_WIDE == SHIFTED) {
+                to.skip = (int)((unsigned long long)p / sizeof(REAL) % is::ELEMENTS);
+                to.apart = (int)(outer % is::ELEMENTS);
+            }
 #pragma unroll
             for (int n = 0; n < is::LOADS; n++) {
-                if constexpr (VECTORS) {
+                if constexpr (HOW_WIDE == VECTORS) {
                     load_bits<is::ELEMENTS * sizeof(REAL)>(to.word[n], p);
+                } else if constexpr (HOW_WIDE == SHIFTED) {
+                    const int skip = (to.skip + n * to.apart) % is::ELEMENTS;
+                    load_shared_vector(to.word[n], p - skip);
+                    if (skip) load_shared_vector(to.word[n] + 4, p - skip + is::ELEMENTS);
                 } else {
                     const REAL *q = p;
 #pragma unroll
@@ -255,25 +317,34 @@ template <typename is> struct thin_copier {
 
 /* Defined by the kernel: sum += a lane's part of a unit of the thick operand times thin rows. */
 template <typename is, typename sums>
-__device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const typename is::stored *thin);
-
-/* Defined by the kernel: the last, partial unit of K. `x` is free; `thin` is padded with zeros. */
-template <typename is, typename sums, bool VECTORS>
-__device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
-                                         const thick_reader<is, VECTORS> &thick, piece<is> &x,
+__device__ __forceinline__ void multiply(sums &sum, const piece<is> &x,
                                          const typename is::stored *thin);
 
-template <typename is, bool VECTORS, typename sums>
+/* Defined by the kernel: a unit of K that is not read whole; `thin` is padded with zeros. */
+template <typename is, typename sums, width HOW_WIDE>
+__device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
+                                         const thick_reader<is, HOW_WIDE> &thick, int unit,
+                                         const typename is::stored *thin);
+
+template <bool, typename A, typename> struct either {
+    typedef A type;
+};
+template <typename A, typename B> struct either<false, A, B> {
+    typedef B type;
+};
+
+template <typename is, width HOW_WIDE, typename sums>
 __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const skinny_place<is> &at,
                                            typename is::stored *shared) {
-    thick_reader<is, VECTORS> thick(g, at);
+    thick_reader<is, HOW_WIDE> thick(g, at);
     thin_copier<is> thin(g, shared);
-    piece<is> x[is::DEPTH];
+    constexpr int DEPTH = HOW_WIDE == SHIFTED ? 1 : is::DEPTH; /* a wide piece is twice as large */
+    typename either<HOW_WIDE == SHIFTED, wide_piece<is>, piece<is>>::type x[DEPTH];
     const int units = thick.units;
     const int rounds = (int)((g.K + is::ROUND - 1) / is::ROUND);
     const typename is::stored *own = shared + at.warp_k * is::UNIT + at.lane_k * is::KL;
 #pragma unroll
-    for (int d = 0; d < is::DEPTH; d++) {
+    for (int d = 0; d < DEPTH; d++) {
         thick.load(x[d]);
     }
     constexpr int AHEAD = is::ROUNDS % 4 == 0 && thin.COUNT == 1 ? 4 : 1; /* loads in flight */
@@ -292,34 +363,39 @@ __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const s
     typename thin_copier<is>::round next;
     __syncthreads();
 #pragma unroll 1
-    for (int first = 0; first < rounds; first += is::DEPTH) {
+    for (int first = 0; first < rounds; first += DEPTH) {
 #pragma unroll
-        for (int d = 0; d < is::DEPTH; d++) {
+        for (int d = 0; d < DEPTH; d++) {
             const int round = first + d;
             if (round >= rounds) break;
             thin.load(next);
             if (round * is::WARPS_K + at.warp_k < units) {
-                multiply<is>(sum, x[d], own + round % (2 * is::ROUNDS) * is::ROUND);
+                multiply<is>(sum, whole(x[d]), own + round % (2 * is::ROUNDS) * is::ROUND);
             }
             thick.load(x[d]);
             thin.store(next);
             if ((round + 1) % is::ROUNDS == 0) __syncthreads();
         }
     }
-    const int round = units / is::WARPS_K;
-    add_rest<is>(sum, g, at, thick, x[0], own + round % (2 * is::ROUNDS) * is::ROUND);
+    static_assert(is::ROUNDS >= 2, "the last two rounds are in shared memory");
+#pragma unroll 1
+    for (int unit = units; (long long)unit * is::UNIT < g.K; unit++) {
+        const int round = unit / is::WARPS_K;
+        add_rest<is>(sum, g, at, thick, unit, own + round % (2 * is::ROUNDS) * is::ROUND);
+    }
     __syncthreads();
 }
 
-/* Chooses between vector loads and single elements. */
 template <typename is, typename sums>
 __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const skinny_place<is> &at,
                                            typename is::stored *shared) {
-    if (reads_vectors(g, at)) {
-        accumulate<is, true>(sum, g, at, shared);
-    } else {
-        accumulate<is, false>(sum, g, at, shared);
-    }
+    const width how = width_of(g, at);
+    if (how == VECTORS)
+        accumulate<is, VECTORS>(sum, g, at, shared);
+    else if (sizeof(REAL) == 2 && how == SHIFTED)
+        accumulate<is, SHIFTED>(sum, g, at, shared);
+    else
+        accumulate<is, SINGLES>(sum, g, at, shared);
 }
 
 /* ---- epilogue ---- */

@@ -62,7 +62,7 @@ template <int ROWS_, direction HOW_> struct geometry {
 };
 
 template <typename is, typename sums>
-__device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const number *thin) {
+__device__ __forceinline__ void multiply(sums &sum, const piece<is> &x, const number *thin) {
     constexpr int WIDE = PART_WIDE;
 #pragma unroll
     for (int w = 0; w < is::KL; w += WIDE) {
@@ -82,11 +82,11 @@ __device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const number *
 }
 
 /* The end of K: one element of K per thread, straight from global memory. */
-template <typename is, typename sums, bool VECTORS>
+template <typename is, typename sums, width HOW_WIDE>
 __device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
-                                         const thick_reader<is, VECTORS> &thick, piece<is> &,
+                                         const thick_reader<is, HOW_WIDE> &thick, int unit,
                                          const number *) {
-    const long long k = (long long)thick.units * is::UNIT + at.warp_k * is::LANES_K + at.lane_k;
+    const long long k = (long long)unit * is::UNIT + at.warp_k * is::LANES_K + at.lane_k;
     if (k >= g.K) return;
     const REAL *a = g.A + k * g.step_a, *b = thick.rows + k * g.ldb;
     number x[is::J];

@@ -67,7 +67,7 @@ __device__ __forceinline__ unsigned pair_of(const piece<is> &x, int q, int h, in
 }
 
 template <typename is, typename sums>
-__device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const REAL *thin) {
+__device__ __forceinline__ void multiply(sums &sum, const piece<is> &x, const REAL *thin) {
     struct __align__(is::KL * 2) pairs {
         unsigned word[is::KL / 2];
     };
@@ -91,13 +91,14 @@ __device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const REAL *th
     }
 }
 
-/* The end of K: a unit padded with zeros. */
-template <typename is, typename sums, bool VECTORS>
+/* A unit padded with zeros. */
+template <typename is, typename sums, width HOW_WIDE>
 __device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
-                                         const thick_reader<is, VECTORS> &thick, piece<is> &x,
+                                         const thick_reader<is, HOW_WIDE> &thick, int unit,
                                          const REAL *thin) {
-    const long long k_own = (long long)thick.units * is::UNIT + at.lane_k * is::KL;
-    if (thick.units * (long long)is::UNIT == g.K || at.warp_k != thick.units % is::WARPS_K) return;
+    piece<is> x;
+    const long long k_own = (long long)unit * is::UNIT + at.lane_k * is::KL;
+    if (at.warp_k != unit % is::WARPS_K) return;
 #pragma unroll
     for (int n = 0; n < is::LOADS; n++) {
 #pragma unroll
