@@ -116,11 +116,13 @@ static void bytes_per_element(const smk_timing *t, const smk_query *q, double ou
                                                       : 0);
 }
 
+enum { RING_TILE = 128 * 128 }; /* elements, to count the results of kernels with any tile */
+
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
     const double m = (double)q->M, n = (double)q->N, k = (double)q->K, batch = (double)q->batch;
     const tiling c = tiling_of(t, q);
-    const double busiest =
-        __builtin_ceil(c.tiles * c.split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
+    const double multiprocessors = q->multiprocessors > 0 ? q->multiprocessors : 1;
+    const double busiest = __builtin_ceil(c.tiles * c.split / multiprocessors);
     const double range = k / c.split / 1024;
     double each[2];
     bytes_per_element(t, q, each);
@@ -130,7 +132,7 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     out[SMK_TERM_CALL] = 1;
     out[SMK_TERM_PARTS] = c.split > 1;
     out[SMK_TERM_DEPTH] = packs(t, q) ? k / 1024 : range;
-    out[SMK_TERM_TILE] = busiest;
+    out[SMK_TERM_TILE] = c.time > 0 ? m * n * batch / RING_TILE / multiprocessors : busiest;
     out[SMK_TERM_STEP] = c.time > 0 ? c.time : busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;
 }
