@@ -20,7 +20,8 @@ TOUCHES = re.compile(r"\b(ld\.global|st\.global|atom\.|red\.|cp\.async|cp\.reduc
 
 
 def kernels(ptx: str) -> dict[str, str]:
-    return dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.MULTILINE | re.DOTALL))
+    """By name: the text from a kernel's name to that of the next one."""
+    return dict(re.findall(r"\.entry (\w+)\((.*?)(?=\.entry|\Z)", ptx, re.DOTALL))
 
 
 def test_rows_of_several_launches_overlap():
