@@ -79,7 +79,7 @@ static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
         else if (event->address)
             check_proxy(d, s, k, now, SMK_HAZARD_PROXY_INIT);
         else if (event->owner != event->member) /* which must not exit before */
-            granule_read(d, s, k, now, &d->uninitialised_limits, &d->shared_limits);
+            granule_read(d, s, k, now, &d->uninitialised_limits, &d->shared_limits, false);
         else
             granule_check(d, s, k, now);
     s->written |= initialises;

@@ -15,6 +15,7 @@
  *     equal_writes.c          writes that do not change a value
  *     cas_reads.c             reads whose value a compare-and-swap checks
  *     access.c                memory requests: fast path or slow path
+ *     undefined.c             values that nobody wrote, from loads to stores
  *     async.c                 mbarriers, copies in flight, the asynchronous proxy
  *     barriers.c              barriers that some threads do not reach
  *     shuffles.c              shuffles from lanes that do not take part
@@ -46,6 +47,7 @@ typedef struct site {
     bool transposed;   /* stmatrix.trans */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
     uint8_t path;      /* enum access_path */
+    uint32_t copied;   /* ld: by byte of a lane, whether its register is_copied */
 } site;
 
 typedef struct site_table {
@@ -76,6 +78,10 @@ typedef struct shadow {
      * one (access_list.c). */
     shadow_rows epochs;
     epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
+    /* A granule that holds a copy of what nobody wrote: the load that read it there, and where; 0:
+     * other granules. NULL: none so far. */
+    epoch *undefined;
+    uint64_t *undefined_from;
     epoch *equal_writers; /* index of a list of access_entry (equal_writes.c); NULL: none so far */
     unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
     uint64_t bytes;
@@ -86,7 +92,7 @@ typedef struct shadow {
     bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
     bool displaced;              /* some write before a last one is kept */
     bool has_uninitialised_read; /* in this block, not yet reported */
-    const unsigned char *words;  /* by word: written before this launch; NULL: not known */
+    const unsigned char *words;  /* by word, 1: written before this launch; NULL: not known */
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
@@ -129,9 +135,7 @@ typedef struct written_bytes {
 } written_bytes;
 
 struct hazards {
-    unsigned flags;
-    unsigned char *const *words; /* smk_job.written, of n_words buffers */
-    size_t n_words;
+    const smk_job *job;
     findings found;
     finding_context context;
     bool stopped, out_of_memory;
@@ -165,6 +169,12 @@ typedef struct member {
 
 typedef struct cas_reads cas_reads;
 
+/* A load of what nobody wrote: the load, and the address of the first such byte. */
+typedef struct undefined_origin {
+    epoch load;
+    uint64_t address;
+} undefined_origin;
+
 /* The detector's state for one host thread of a launch. */
 typedef struct detector {
     struct detector *next;
@@ -178,7 +188,9 @@ typedef struct detector {
     shadow *regions;       /* by region id; made at the first access */
     access_entry *entries; /* of lists; [0]: unused */
     uint32_t n_entries, entries_capacity, free_entries;
-    cas_reads *cas_reads; /* NULL: the module has no CAS */
+    cas_reads *cas_reads;                  /* NULL: the module has no CAS */
+    struct undefined_registers *undefined; /* by member and warp; undefined.c */
+    uint32_t n_undefined;                  /* how many registers they are */
     /* Of all members, one after the other. */
     matrix_reads *all_matrix_reads; /* by warp */
     uint32_t *all_last_runs;        /* by warp and site: the warp's clock when it last ran it */
@@ -251,6 +263,8 @@ static inline uint64_t shadow_granules(const shadow *s) {
 bool shadow_add_readers(detector *d, shadow *s);
 /* Adds the array of uninitialised reads. */
 bool shadow_add_uninitialised(detector *d, shadow *s);
+/* Adds the arrays of granules that hold a copy of what nobody wrote. */
+bool shadow_add_undefined(detector *d, shadow *s);
 /* Adds the array of last writes of another value. */
 bool shadow_add_changed(detector *d, shadow *s);
 /* Adds the array of lists of equal writers. */
@@ -286,9 +300,17 @@ void access_list_free(detector *d, epoch *list);
 
 void granule_report(detector *d, const shadow *s, uint64_t granule, smk_hazard_kind kind, epoch op,
                     epoch other);
-/* Checks a read and records it. The limits are those for the write epoch and for read epochs. */
+/* Checks a read and records it. The limits are those for the write epoch and for read epochs. A
+ * value that is only copied may be one that nobody wrote. */
 void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
-                  const fast_path_limits *write_limits, const fast_path_limits *read_limits);
+                  const fast_path_limits *write_limits, const fast_path_limits *read_limits,
+                  bool only_copied);
+/* Whether nobody has written the granule. */
+static inline bool granule_is_unwritten(const detector *d, const shadow *s, uint64_t granule) {
+    const epoch e = s->epochs.write[granule];
+    if (s->is_shared) return !e || epoch_time(e) < d->hb.begin;
+    return !e && s->starts_uninitialised && !(s->words && s->words[granule << s->shift >> 2] == 1);
+}
 /* Checks a read without recording it. */
 void granule_check(detector *d, shadow *s, uint64_t granule, epoch now);
 /* Checks a write and records it. value: the bytes that are written; NULL: unknown. */
@@ -330,6 +352,37 @@ void cas_reads_end_block(detector *d);
 /* Called after a launch, when the findings of all blocks are known. */
 void cas_reads_classify(hazards *h);
 
+/* ---- undefined.c ---- */
+
+bool undefined_init(detector *d); /* false: out of memory */
+void undefined_free(detector *d);
+void undefined_begin_block(detector *d);
+void undefined_moved(detector *d, const emu_move *move);
+/* Called before a load or a store is recorded: a load gives its registers new values, and a store
+ * to memory that is not followed uses its values. */
+void undefined_request(detector *d, const emu_request *r);
+/* A lane's load has read these of its bytes, which are undefined. */
+void undefined_loaded(detector *d, const emu_request *r, uint32_t lane, uint32_t bytes,
+                      undefined_origin origin);
+/* Whether a store has a value with undefined bytes; which bytes of a lane's, and their origin. */
+bool undefined_is_stored(const detector *d, const emu_request *r);
+uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane,
+                          undefined_origin *origin);
+/* Whether the granule holds what nobody wrote, which makes the load `now` its origin, or a copy of
+ * that, which has one. */
+bool undefined_in_granule(const detector *d, const shadow *s, uint64_t granule, epoch now,
+                          undefined_origin *origin);
+/* The copy that the granule holds; 0: none. */
+static inline epoch undefined_copy(const detector *d, const shadow *s, uint64_t granule) {
+    const bool is_past = s->is_shared && epoch_time(s->epochs.write[granule]) < d->hb.begin;
+    return s->undefined && !is_past ? s->undefined[granule] : 0;
+}
+/* The granule has been written: with a copy from `origin`, or with another value if its load is 0. */
+void undefined_set(detector *d, shadow *s, uint64_t granule, undefined_origin origin);
+/* Called when a launch has ended and its written words are known: copies that global memory holds
+ * become unwritten words again, or findings where nothing follows them any further. */
+void undefined_note(hazards *h);
+
 /* ---- async.c ---- */
 
 void async_mbarrier(detector *d, const emu_sync *event);
@@ -364,6 +417,8 @@ void overlap_free(struct overlap *o);
 void unwritten_note(hazards *h);
 /* The words of smk_job.written of a region; NULL: there are none. */
 unsigned char *unwritten_words(const hazards *h, uint64_t region);
+/* The same, made if the buffer can have them. */
+unsigned char *unwritten_words_to_set(const hazards *h, uint64_t region);
 /* Called when the job ends. */
 void unwritten_report(hazards *h);
 void unwritten_free(hazards *h);

@@ -66,6 +66,17 @@ static void record_uninitialised(detector *d, shadow *s, uint64_t granule, epoch
         s->uninitialised_read[granule] = now;
 }
 
+/* Checks that somebody has written the value that is read. */
+static void check_value(detector *d, shadow *s, uint64_t granule, epoch now) {
+    const epoch copy = undefined_copy(d, s, granule);
+    if (copy)
+        granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, copy);
+    else if (granule_is_unwritten(d, s, granule) && s->is_shared)
+        record_uninitialised(d, s, granule, now);
+    else if (granule_is_unwritten(d, s, granule))
+        granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
+}
+
 static bool are_morally_strong(const detector *d, epoch earlier, epoch now) {
     return is_morally_strong(&d->hazards->sites, earlier, now, hb_scope_between(&d->hb, earlier));
 }
@@ -81,15 +92,7 @@ static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
                        now, e);
         return false;
     }
-    if (!e || (is_shared && epoch_time(e) < d->hb.begin)) {
-        const bool reads = !now_writes || epoch_kind(now) == ATOMIC;
-        if (reads && is_shared)
-            record_uninitialised(d, s, granule, now);
-        else if (reads && s->starts_uninitialised &&
-                 !(s->words && s->words[granule << s->shift >> 2]))
-            granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
-        return false;
-    }
+    if (!e || (is_shared && epoch_time(e) < d->hb.begin)) return false;
     if (hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now)) return false;
     if (!same_value) report_race(d, s, granule, e, true, now, now_writes);
     return true;
@@ -139,6 +142,7 @@ static void check_readers(detector *d, shadow *s, uint64_t granule, epoch now) {
 }
 
 void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
+    check_value(d, s, granule, now);
     check_write(d, s, granule, now, false, false);
 }
 
@@ -158,13 +162,15 @@ static void record_two_readers(const detector *d, epoch *first, epoch *other, ep
 }
 
 void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
-                  const fast_path_limits *write_limits, const fast_path_limits *read_limits) {
+                  const fast_path_limits *write_limits, const fast_path_limits *read_limits,
+                  bool only_copied) {
     bool recent = false;
     const bool own_value =
         equal_writes_any(s, granule) && equal_writes_by_reader(d, s, granule, now, &recent);
+    const bool passes = passes_fast_path(s->epochs.write[granule], now, write_limits);
+    if (!only_copied && (s->undefined || !passes)) check_value(d, s, granule, now);
     if (recent && epoch_time(now) != TIME_IN_FLIGHT) return;
-    if (!passes_fast_path(s->epochs.write[granule], now, write_limits))
-        check_write(d, s, granule, now, false, own_value);
+    if (!passes) check_write(d, s, granule, now, false, own_value);
     if (d->hb.fine_grained) {
         if (s->displaced) check_displaced(d, s, granule, now, false);
         access_list_add(d, &s->epochs.other_read[granule], now, now);
@@ -219,6 +225,7 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
     bool races = false;
     if (changed) report_race(d, s, granule, changed, true, now, true);
     if (!same_value) note_change(d, s, granule, limits);
+    if (epoch_kind(now) == ATOMIC) check_value(d, s, granule, now);
     if (!passes_fast_path(last, now, limits) || epoch_kind(now) == ATOMIC)
         races = check_write(d, s, granule, now, true, same_value);
     if (same_value && (races || equal_writes_any(s, granule))) {
@@ -273,6 +280,7 @@ void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
             check_reader(d, s, granule, s->epochs.other_read[granule], now);
     }
     if (s->has_uninitialised_read) resolve_uninitialised(d, s, granule, now);
+    if (s->undefined) s->undefined[granule] = 0;
     if (s->epochs.read_shared) s->epochs.read_shared[granule] = 0;
     const bool recent = epoch_time(*last) >= d->hb.floor && epoch_time(*last) != TIME_IN_FLIGHT;
     const bool merge = recent && !d->hb.fine_grained && epoch_kind(now) != WEAK;

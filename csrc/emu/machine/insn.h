@@ -32,7 +32,7 @@ struct insn {
     const insn *reconverge; /* reconvergence point; NULL: none before the exit */
     const uint32_t *list;   /* frame offsets of further operands */
     const void *extra;      /* from decode_alloc; as the select function defines */
-    exec_fn unobserved; /* memory: the plain handler, if exec reports to the observer; else NULL */
+    exec_fn unobserved; /* the plain handler, if exec reports to the observer; else NULL */
     uint32_t index;     /* of the PTX instruction in its function; observers index by it */
     const ptx_instruction *ptx; /* NULL: a hidden instruction (decode.c) */
 };

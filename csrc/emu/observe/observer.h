@@ -64,7 +64,16 @@ typedef struct emu_request {
     const unsigned char *frame;
     const uint32_t *slots; /* offsets in the frame */
     uint32_t elements, slot_bytes;
+    const unsigned char *registers; /* the warp's frame, also of loads */
 } emu_request;
+
+/* A warp has run a mov whose destination is a register of copied values (ptx_register.is_copied). */
+typedef struct emu_move {
+    const ptx_instruction *ptx;
+    const ptx_function *function;
+    const unsigned char *registers; /* the warp's frame */
+    uint32_t member, warp, active;
+} emu_move;
 
 /* Events that order accesses, or that this order depends on. */
 typedef enum emu_sync_kind {
@@ -153,6 +162,7 @@ typedef struct emu_observer {
     void (*join)(void *self, void *state); /* merges and frees the state */
     void (*finish)(void *self);            /* called after all host threads have joined */
     void (*memory)(void *state, const emu_request *request);
+    void (*moved)(void *state, const emu_move *move);
     /* Counters of the function's instructions, which the interpreter increments; NULL: none. */
     emu_executed *(*executed)(void *state, const ptx_function *function);
     /* A warp arrives; complete: the arrival completed the barrier. */
