@@ -74,13 +74,13 @@ static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch la
                        bool write) {
     const bool is_shared = s->is_shared;
     const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
-    if (write) return d->lanes->write(s->epochs, words, lane0_epoch, limits);
+    if (write) return d->lanes->write(&s->epochs, words, lane0_epoch, limits);
     if (d->lanes->read_shared(s->epochs.read_shared, words, detector_floor(d),
                               epoch_kind(lane0_epoch) != WEAK))
         return true;
     if (words->active == FULL)
         words->active = d->lanes->two_per_address(words->address, words->active);
-    return d->lanes->read(s->epochs, words, lane0_epoch, load_write_limits(d, s), limits);
+    return d->lanes->read(&s->epochs, words, lane0_epoch, load_write_limits(d, s), limits);
 }
 
 static void store_rows(const detector *d, shadow *s, const emu_request *r, uint64_t base,
@@ -98,7 +98,8 @@ static void store_rows(const detector *d, shadow *s, const emu_request *r, uint6
 static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lane0_epoch) {
     const bool is_shared = s->is_shared, write = writes(r->operation);
     if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC || s->equal_writers ||
-        s->undefined || (write && s->has_uninitialised_read) || undefined_is_stored(d, r))
+        s->undefined || (write && s->has_uninitialised_read) ||
+        (d->n_undefined && undefined_is_stored(d, r)))
         return false;
     const uint64_t base = is_shared ? 0 : s->base, offset = r->address[0] - base;
     const uint64_t row_bytes = (uint64_t)LANES * r->width;
@@ -156,38 +157,44 @@ static void read_granules(detector *d, shadow *s, const emu_request *r, int lane
     const fast_path_limits *limits = s->is_shared ? &d->shared_limits : &d->global_limits;
     const fast_path_limits *write_limits = load_write_limits(d, s);
     const site *accessed_by = &d->hazards->sites.sites[epoch_site(now)];
-    const bool by_proxy = r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ;
+    const bool by_proxy =
+        s->is_shared && (r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ);
     const bool several_paths = !s->is_shared && d->hazards->sites.several_paths;
     const uint64_t first = (r->address[lane] - (s->is_shared ? 0 : s->base)) >> s->shift;
-    const uint32_t bytes = 1u << s->shift;
-    undefined_origin from, origin = {0};
+    const uint32_t n = r->width >> s->shift, bytes = 1u << s->shift;
+    undefined_origin origin = {0};
     uint32_t undefined = 0;
-    for (uint32_t k = 0; k < r->width >> s->shift; k++) {
-        const bool copied =
-            accessed_by->copied && is_only_copied(accessed_by, k << s->shift, bytes);
-        if (copied && (s->undefined || granule_is_unwritten(d, s, first + k)) &&
-            undefined_in_granule(d, s, first + k, now, &from)) {
-            if (!undefined) origin = from;
-            undefined |= ((1u << bytes) - 1) << (k << s->shift);
+    for (uint32_t k = 0; k < n; k++) {
+        if (granule_is_undefined(d, s, first + k)) {
+            if (!is_only_copied(accessed_by, k << s->shift, bytes)) {
+                granule_check_value(d, s, first + k, now | in_flight);
+            } else {
+                if (!undefined) origin = undefined_origin_of(d, s, first + k, now);
+                undefined |= ((1u << bytes) - 1) << (k << s->shift);
+            }
         }
-        granule_read(d, s, first + k, now | in_flight, write_limits, limits, copied);
-        if (by_proxy && s->is_shared) async_check(d, s, first + k, now);
+        granule_read(d, s, first + k, now | in_flight, write_limits, limits);
+        if (by_proxy) async_check(d, s, first + k, now);
         if (several_paths) check_path(d, s, first + k, now);
     }
     if (undefined) undefined_loaded(d, r, (uint32_t)lane, undefined, origin);
 }
 
-/* undefined: which bytes are copies of what the load `from` read. */
 static void write_granules(detector *d, shadow *s, const emu_request *r, int lane, epoch now,
-                           epoch in_flight, uint32_t undefined, undefined_origin from) {
+                           epoch in_flight) {
     const fast_path_limits *limits = s->is_shared ? &d->shared_limits : &d->global_limits;
     const uint64_t offset = r->address[lane] - (s->is_shared ? 0 : s->base);
-    const uint64_t first = offset >> s->shift;
     const bool transposed = d->hazards->sites.sites[epoch_site(now)].transposed;
     const bool value_known = r->frame && s->value;
     unsigned char value[MAX_LANE_BYTES];
+    undefined_origin from = {0};
+    uint32_t undefined = 0; /* bytes that are copies of what the load `from` read */
+    if (d->n_undefined && r->ptx->op == PTX_OP_st)
+        undefined = undefined_stored(d, r, (uint32_t)lane, &from);
+    if (s->shift && !is_whole_words(undefined) && !shadow_refine(d, s)) return;
     if (value_known) gather_value(r, lane, transposed, value);
-    for (uint32_t k = 0; k < r->width >> s->shift; k++) {
+    const uint64_t first = offset >> s->shift, n = r->width >> s->shift;
+    for (uint64_t k = 0; k < n; k++) {
         granule_write(d, s, first + k, now, limits, value_known ? value + (k << s->shift) : NULL);
         s->epochs.write[first + k] |= in_flight;
         if (undefined >> (k << s->shift) & 1) undefined_set(d, s, first + k, from);
@@ -197,19 +204,13 @@ static void write_granules(detector *d, shadow *s, const emu_request *r, int lan
 }
 
 static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, epoch now) {
-    const bool is_shared = s->is_shared, write = writes(r->operation);
-    const uint64_t offset = r->address[lane] - (is_shared ? 0 : s->base);
+    const uint64_t offset = r->address[lane] - (s->is_shared ? 0 : s->base);
     const epoch in_flight =
-        is_in_flight(r, is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
-    undefined_origin from = {0};
-    uint32_t undefined = 0;
+        is_in_flight(r, s->is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
     if (offset >= s->bytes || r->width > s->bytes - offset) return;
-    if (d->n_undefined && r->ptx->op == PTX_OP_st)
-        undefined = undefined_stored(d, r, (uint32_t)lane, &from);
-    const bool bytewise = (offset | r->width) & 3 || !is_whole_words(undefined);
-    if (s->shift && bytewise && !shadow_refine(d, s)) return;
-    if (write)
-        write_granules(d, s, r, lane, now, in_flight, undefined, from);
+    if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
+    if (writes(r->operation))
+        write_granules(d, s, r, lane, now, in_flight);
     else
         read_granules(d, s, r, lane, now, in_flight);
     if (r->operation == EMU_MATRIX_READ) async_matrix_read(d, r->warp, offset);

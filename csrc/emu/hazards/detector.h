@@ -300,18 +300,13 @@ void access_list_free(detector *d, epoch *list);
 
 void granule_report(detector *d, const shadow *s, uint64_t granule, smk_hazard_kind kind, epoch op,
                     epoch other);
-/* Checks a read and records it. The limits are those for the write epoch and for read epochs. A
- * value that is only copied may be one that nobody wrote. */
+/* Checks a read of a granule against writes, and records it. The limits are those for the write
+ * epoch and for read epochs. */
 void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
-                  const fast_path_limits *write_limits, const fast_path_limits *read_limits,
-                  bool only_copied);
-/* Whether nobody has written the granule. */
-static inline bool granule_is_unwritten(const detector *d, const shadow *s, uint64_t granule) {
-    const epoch e = s->epochs.write[granule];
-    if (s->is_shared) return !e || epoch_time(e) < d->hb.begin;
-    return !e && s->starts_uninitialised && !(s->words && s->words[granule << s->shift >> 2] == 1);
-}
-/* Checks a read without recording it. */
+                  const fast_path_limits *write_limits, const fast_path_limits *read_limits);
+/* Checks that the value that is read is defined. */
+void granule_check_value(detector *d, shadow *s, uint64_t granule, epoch now);
+/* Both checks, without recording. */
 void granule_check(detector *d, shadow *s, uint64_t granule, epoch now);
 /* Checks a write and records it. value: the bytes that are written; NULL: unknown. */
 void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
@@ -368,15 +363,22 @@ void undefined_loaded(detector *d, const emu_request *r, uint32_t lane, uint32_t
 bool undefined_is_stored(const detector *d, const emu_request *r);
 uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane,
                           undefined_origin *origin);
-/* Whether the granule holds what nobody wrote, which makes the load `now` its origin, or a copy of
- * that, which has one. */
-bool undefined_in_granule(const detector *d, const shadow *s, uint64_t granule, epoch now,
-                          undefined_origin *origin);
-/* The copy that the granule holds; 0: none. */
+/* The copy of an undefined value that the granule holds; 0: none. */
 static inline epoch undefined_copy(const detector *d, const shadow *s, uint64_t granule) {
     const bool is_past = s->is_shared && epoch_time(s->epochs.write[granule]) < d->hb.begin;
     return s->undefined && !is_past ? s->undefined[granule] : 0;
 }
+/* Whether nobody has written the granule, or only such a copy. */
+static inline bool granule_is_undefined(const detector *d, const shadow *s, uint64_t granule) {
+    const epoch e = s->epochs.write[granule];
+    if (s->is_shared ? epoch_time(e) < d->hb.begin : !e)
+        return s->is_shared ||
+               (s->starts_uninitialised && !(s->words && s->words[granule << s->shift >> 2] == 1));
+    return s->undefined && s->undefined[granule];
+}
+/* The origin of its value, if the load `now` reads it: an earlier one, or `now`. */
+undefined_origin undefined_origin_of(const detector *d, const shadow *s, uint64_t granule,
+                                     epoch now);
 /* The granule has been written: with a copy from `origin`, or with another value if its load is 0. */
 void undefined_set(detector *d, shadow *s, uint64_t granule, undefined_origin origin);
 /* Called when a launch has ended and its written words are known: copies that global memory holds

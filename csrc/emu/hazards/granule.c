@@ -66,15 +66,13 @@ static void record_uninitialised(detector *d, shadow *s, uint64_t granule, epoch
         s->uninitialised_read[granule] = now;
 }
 
-/* Checks that somebody has written the value that is read. */
-static void check_value(detector *d, shadow *s, uint64_t granule, epoch now) {
+void granule_check_value(detector *d, shadow *s, uint64_t granule, epoch now) {
+    if (!granule_is_undefined(d, s, granule)) return;
     const epoch copy = undefined_copy(d, s, granule);
-    if (copy)
-        granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, copy);
-    else if (granule_is_unwritten(d, s, granule) && s->is_shared)
+    if (!copy && s->is_shared)
         record_uninitialised(d, s, granule, now);
-    else if (granule_is_unwritten(d, s, granule))
-        granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
+    else
+        granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, copy);
 }
 
 static bool are_morally_strong(const detector *d, epoch earlier, epoch now) {
@@ -142,7 +140,7 @@ static void check_readers(detector *d, shadow *s, uint64_t granule, epoch now) {
 }
 
 void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
-    check_value(d, s, granule, now);
+    granule_check_value(d, s, granule, now);
     check_write(d, s, granule, now, false, false);
 }
 
@@ -162,15 +160,13 @@ static void record_two_readers(const detector *d, epoch *first, epoch *other, ep
 }
 
 void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
-                  const fast_path_limits *write_limits, const fast_path_limits *read_limits,
-                  bool only_copied) {
+                  const fast_path_limits *write_limits, const fast_path_limits *read_limits) {
     bool recent = false;
     const bool own_value =
         equal_writes_any(s, granule) && equal_writes_by_reader(d, s, granule, now, &recent);
-    const bool passes = passes_fast_path(s->epochs.write[granule], now, write_limits);
-    if (!only_copied && (s->undefined || !passes)) check_value(d, s, granule, now);
     if (recent && epoch_time(now) != TIME_IN_FLIGHT) return;
-    if (!passes) check_write(d, s, granule, now, false, own_value);
+    if (!passes_fast_path(s->epochs.write[granule], now, write_limits))
+        check_write(d, s, granule, now, false, own_value);
     if (d->hb.fine_grained) {
         if (s->displaced) check_displaced(d, s, granule, now, false);
         access_list_add(d, &s->epochs.other_read[granule], now, now);
@@ -225,7 +221,7 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
     bool races = false;
     if (changed) report_race(d, s, granule, changed, true, now, true);
     if (!same_value) note_change(d, s, granule, limits);
-    if (epoch_kind(now) == ATOMIC) check_value(d, s, granule, now);
+    if (epoch_kind(now) == ATOMIC) granule_check_value(d, s, granule, now);
     if (!passes_fast_path(last, now, limits) || epoch_kind(now) == ATOMIC)
         races = check_write(d, s, granule, now, true, same_value);
     if (same_value && (races || equal_writes_any(s, granule))) {

@@ -167,7 +167,7 @@ uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane
 bool undefined_is_stored(const detector *d, const emu_request *r) {
     undefined_origin origin;
     uint32_t bytes = 0;
-    if (!d->n_undefined || r->ptx->op != PTX_OP_st) return false;
+    if (r->ptx->op != PTX_OP_st) return false;
     for (uint32_t left = r->active; left && !bytes; left &= left - 1)
         bytes = undefined_stored(d, r, (uint32_t)first_lane(left), &origin);
     return bytes != 0;
@@ -209,7 +209,8 @@ void undefined_moved(detector *d, const emu_move *m) {
         const unsigned char *slot = slot_of(m->function, m->registers, from, k);
         for (uint32_t left = slot ? m->active : 0; left; left &= left - 1) {
             const uint32_t lane = (uint32_t)first_lane(left);
-            bytes[lane] |= bytes_of(all, slot, lane, &origin[lane]) << k * (width / n);
+            const uint32_t own = bytes_of(all, slot, lane, &origin[lane]) & first_bytes(width / n);
+            bytes[lane] |= own << k * (width / n);
         }
     }
     for (uint32_t k = 0, n = count_items(to); k < n; k++) {
@@ -225,12 +226,11 @@ void undefined_moved(detector *d, const emu_move *m) {
 
 /* ---- memory ---- */
 
-bool undefined_in_granule(const detector *d, const shadow *s, uint64_t granule, epoch now,
-                          undefined_origin *origin) {
+undefined_origin undefined_origin_of(const detector *d, const shadow *s, uint64_t granule,
+                                     epoch now) {
     const epoch copy = undefined_copy(d, s, granule);
-    *origin = copy ? (undefined_origin){copy, s->undefined_from[granule]}
-                   : (undefined_origin){now, s->base + (granule << s->shift)};
-    return copy || granule_is_unwritten(d, s, granule);
+    return copy ? (undefined_origin){copy, s->undefined_from[granule]}
+                : (undefined_origin){now, s->base + (granule << s->shift)};
 }
 
 void undefined_set(detector *d, shadow *s, uint64_t granule, undefined_origin origin) {
