@@ -138,6 +138,7 @@ typedef struct smk_job {
     unsigned char (*copied_by)(const char *file, uint32_t line);
     unsigned char *(*begin_written)(size_t buffer);
     struct emu_module *module; /* "emu": from emu_open, in place of `image`; NULL: none */
+    bool of_program; /* "emu": a program's launch, which may be given pointers to its own memory */
 
     /* Called about every 50 ms on the thread that runs the job; nonzero ends the run with
      * SMK_INTERRUPTED. May be NULL. */

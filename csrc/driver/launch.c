@@ -258,6 +258,7 @@ CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) 
         /* What blocks outside of the sample write is not known. */
         list_buffers(buffers, written, checked && !sample);
         smk_job job = {.module = f->module->loaded,
+                       .of_program = true,
                        .args_bytes = f->signature.args_bytes,
                        .parameters = f->signature.offsets,
                        .n_parameters = f->signature.n_parameters,
