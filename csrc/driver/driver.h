@@ -325,6 +325,9 @@ struct module {
 
 CUresult module_new(const void *image, CUmodule *out);
 CUresult module_read(const char *file, CUmodule *out);
+/* The result of either for a module, whose PTX must not be for a newer GPU. A library is loaded
+ * with any. */
+CUresult module_for_device(CUresult result, CUmodule *out);
 /* A file's bytes, with a NUL behind them. From malloc; NULL: it cannot be read. */
 char *module_file(const char *name, size_t *bytes);
 CUresult module_drop(CUmodule module);
