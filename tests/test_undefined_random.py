@@ -1,7 +1,7 @@
 """Random kernels that copy and use values that nobody wrote, against a model in Python.
 
-A thread has 64 bytes of shared memory, which nobody has written, and 64 of an array. So there are no
-races. The model runs one thread after the other, and keeps for each byte of a register or of memory
+A thread has 64 bytes of shared memory, which nobody has written, and 64 of an array. So there are
+no races. The model runs one thread after the other, and keeps for each byte of a register or of memory
 whether it is undefined: the line of the load that read it where nobody had written it.
 """
 
@@ -66,8 +66,10 @@ def origin_of(value: Value) -> Origin:
 
 def load(rng: random.Random) -> Statement:
     space = rng.choice([SHARED, SHARED, GLOBAL])
-    n, kind = rng.choice([(1, "u8"), (1, "s8"), (1, "u16"), (1, "b32"), (1, "b64"), (2, "b32")] * 2
-                         + [(4, "b32"), (2, "b64"), (1, "s16")])
+    n, kind = rng.choice(
+        [(1, "u8"), (1, "s8"), (1, "u16"), (1, "b32"), (1, "b64"), (2, "b32")] * 2
+        + [(4, "b32"), (2, "b64"), (1, "s16")]
+    )
     width = int(kind[1:]) // 8
     names = REGISTERS[rng.choice([2, 4] if width == 1 else [4] if kind == "s16" else [width])]
     to = rng.sample(names, n) if len(names) >= n else []

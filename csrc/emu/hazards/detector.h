@@ -379,7 +379,7 @@ static inline bool granule_is_undefined(const detector *d, const shadow *s, uint
 /* The origin of its value, if the load `now` reads it: an earlier one, or `now`. */
 undefined_origin undefined_origin_of(const detector *d, const shadow *s, uint64_t granule,
                                      epoch now);
-/* The granule has been written: with a copy from `origin`, or with another value if its load is 0. */
+/* The granule has been written with a copy from `origin`. */
 void undefined_set(detector *d, shadow *s, uint64_t granule, undefined_origin origin);
 /* Called when a launch has ended and its written words are known: copies that global memory holds
  * become unwritten words again, or findings where nothing follows them any further. */

@@ -234,7 +234,7 @@ undefined_origin undefined_origin_of(const detector *d, const shadow *s, uint64_
 }
 
 void undefined_set(detector *d, shadow *s, uint64_t granule, undefined_origin origin) {
-    if (!s->undefined && (!origin.load || !shadow_add_undefined(d, s))) return;
+    if (!s->undefined && !shadow_add_undefined(d, s)) return;
     s->undefined[granule] = origin.load;
     s->undefined_from[granule] = origin.address;
 }
