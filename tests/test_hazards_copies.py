@@ -153,6 +153,39 @@ def test_lanes_and_bytes(body):
     assert sum(h.count for h in found) == LANES[body], trace.hazards
 
 
+ASYNC = """
+.version 8.1
+.target sm_90
+.address_size 64
+.shared .align 8 .b64 bar;
+.shared .align 16 .b8 s[64];
+.visible .entry k(.param .u64 y)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r1, bar;
+    mov.u32 %r2, s;
+    mbarrier.init.shared::cta.b64 [%r1], 1;
+    mapa.shared::cluster.u32 %r3, %r1, 0;
+    mapa.shared::cluster.u32 %r4, %r2, 0;
+    mbarrier.arrive.expect_tx.shared::cta.b64 %rd1, [%r1], 4;
+    ld.shared.u32 %r5, [s];
+    st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4+16], %r5, [%r3];
+again:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
+    @!%p1 bra again;
+    ret;
+}
+"""
+
+
+def test_a_store_that_happens_later_is_a_use():
+    trace = smemkern.trace(smemkern.Kernel(ASYNC, "k"), 1, 1, np.zeros(1, "u4"))
+    line = next(n for n, text in enumerate(ASYNC.splitlines(), 1) if "ld.shared" in text)
+    assert ("uninitialised", line) in {(h.kind, h.line) for h in trace.hazards}
+
+
 def test_long_chains_of_mov():
     """In the order of the text, and against it: which takes the analysis too many rounds."""
     n = 500

@@ -270,7 +270,7 @@ CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) 
                        .n_textures = n_textures,
                        .written = written,
                        .copied_by = origin_number,
-                       .begin_written = memory_begin_written,
+                       .begin_written = sample ? NULL : memory_begin_written,
                        .sample = sample,
                        .n_sample = n_sample,
                        .printed = &text,

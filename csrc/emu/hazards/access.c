@@ -189,7 +189,7 @@ static void write_granules(detector *d, shadow *s, const emu_request *r, int lan
     unsigned char value[MAX_LANE_BYTES];
     undefined_origin from = {0};
     uint32_t undefined = 0; /* bytes that are copies of what the load `from` read */
-    if (d->n_undefined && r->ptx->op == PTX_OP_st)
+    if (d->n_undefined && undefined_is_copied(r))
         undefined = undefined_stored(d, r, (uint32_t)lane, &from);
     if (s->shift && !is_whole_words(undefined) && !shadow_refine(d, s)) return;
     if (value_known) gather_value(r, lane, transposed, value);

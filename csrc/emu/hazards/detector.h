@@ -359,7 +359,12 @@ void undefined_request(detector *d, const emu_request *r);
 /* A lane's load has read these of its bytes, which are undefined. */
 void undefined_loaded(detector *d, const emu_request *r, uint32_t lane, uint32_t bytes,
                       undefined_origin origin);
-/* Whether a store has a value with undefined bytes; which bytes of a lane's, and their origin. */
+/* Whether it is a store of registers: not st.async, whose lanes stand for chunks. */
+static inline bool undefined_is_copied(const emu_request *r) {
+    return r->operation == EMU_STORE && r->ptx->op == PTX_OP_st;
+}
+/* Whether such a store has a value with undefined bytes; which bytes of a lane's, and their
+ * origin. */
 bool undefined_is_stored(const detector *d, const emu_request *r);
 uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane,
                           undefined_origin *origin);

@@ -167,7 +167,7 @@ uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane
 bool undefined_is_stored(const detector *d, const emu_request *r) {
     undefined_origin origin;
     uint32_t bytes = 0;
-    if (r->ptx->op != PTX_OP_st) return false;
+    if (!undefined_is_copied(r)) return false;
     for (uint32_t left = r->active; left && !bytes; left &= left - 1)
         bytes = undefined_stored(d, r, (uint32_t)first_lane(left), &origin);
     return bytes != 0;

@@ -4,13 +4,13 @@
  * to st to such memory and to mov whose destinations are copied as well, or to nothing. A value in
  * it that nobody wrote is not used there. The hazard detector follows it (hazards/undefined.c).
  */
+#include <string.h>
+
 #include "ptx.h"
 
 /* Rounds over the instructions, in the order in which most text settles at once. Text that takes
  * more, such as a chain of mov in an odd order, gets the answer that is right for all text. */
 enum { MAX_ROUNDS = 8 };
-
-static const uint64_t untracked_spaces = PTX_HAS_LOCAL | PTX_HAS_PARAM | PTX_HAS_CONST;
 
 static void set_used(ptx_function *f, const ptx_operand *o) {
     const bool has_register =
@@ -21,17 +21,22 @@ static void set_used(ptx_function *f, const ptx_operand *o) {
     if (o->pair) set_used(f, o->pair);
 }
 
+/* st.async stores later, and st.bulk has a size where others have a value. */
+static bool is_plain(const ptx_instruction *p) {
+    const bool async = p->n_modifiers && strcmp(p->modifiers[0], "async") == 0;
+    return !async && !(p->has & (PTX_HAS_BULK | PTX_HAS_LOCAL | PTX_HAS_PARAM | PTX_HAS_CONST));
+}
+
 /* Whether operand k of the instruction is a value that it copies. */
 static bool is_copy(const ptx_instruction *p, uint32_t k) {
     switch (p->op) {
     case PTX_OP_mov: return true;
-    case PTX_OP_ld: return k == 0 && !(p->has & untracked_spaces);
-    case PTX_OP_st: return k == 1 && !(p->has & untracked_spaces);
+    case PTX_OP_ld: return k == 0 && is_plain(p);
+    case PTX_OP_st: return k == 1 && is_plain(p);
     default: return false;
     }
 }
 
-/* Whether any or all registers of the operand are copied; true for all if it has none. */
 static bool any_copied(const ptx_function *f, const ptx_operand *o) {
     if (o->kind == PTX_REGISTER) return f->registers[o->reg].is_copied;
     for (uint32_t k = 0; k < o->n_items; k++)
