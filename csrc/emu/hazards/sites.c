@@ -57,7 +57,7 @@ static enum access_path path_of(const ptx_instruction *p) {
 /* site.copied of an ld. */
 static uint32_t copied_bytes(const ptx_function *f, const ptx_instruction *p) {
     enum { MAX_BYTES = 32 };
-    if (p->op != PTX_OP_ld || !p->types) return 0;
+    if (p->op != PTX_OP_ld || !p->types || !p->n_operands) return 0;
     const ptx_operand *to = &p->operands[0];
     const uint32_t width = ptx_type_size[__builtin_ctz(p->types)], n = count_elements(p);
     if (width * n > MAX_BYTES) return 0;
