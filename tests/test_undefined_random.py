@@ -1,7 +1,7 @@
 """Random kernels that copy and use values that nobody wrote, against a model in Python.
 
-A thread has 64 bytes of shared memory, which nobody has written, and 64 of an array. So there are
-no races. The model runs one thread after the other, and keeps for each byte of a register or of
+A thread has 64 bytes of shared memory, which nobody has written, of an array, and of local memory,
+whose values before the first store are of no interest. So there are no races. The model runs one thread after the other, and keeps for each byte of a register or of
 memory whether it is undefined: the line of the load that read it where nobody had written it.
 """
 
@@ -19,7 +19,8 @@ import smemkern
 BYTES, THREADS = 64, 40
 REGISTERS = {4: [f"%r{k}" for k in range(6)], 8: [f"%d{k}" for k in range(4)], 2: ["%h0", "%h1"]}
 SIZE = {name: size for size, names in REGISTERS.items() for name in names}
-SHARED, GLOBAL = "shared", "global"
+SHARED, GLOBAL, LOCAL = "shared", "global", "local"
+BASES = {SHARED: "%s", GLOBAL: "%g", LOCAL: "%l"}
 
 Origin = int | None  # the line of the load; None: the byte is defined
 Value = list[Origin]
@@ -47,10 +48,6 @@ class Statement:
     run: Callable[[Thread, int, set[str]], None]
 
 
-def element(space: str, at: int, size: int) -> str:
-    return f"[%{'s' if space == SHARED else 'g'} + {at}]" if size else ""
-
-
 def braces(items: list[str]) -> str:
     return items[0] if len(items) == 1 else "{" + ", ".join(items) + "}"
 
@@ -65,7 +62,7 @@ def origin_of(value: Value) -> Origin:
 
 
 def load(rng: random.Random) -> Statement:
-    space = rng.choice([SHARED, SHARED, GLOBAL])
+    space = rng.choice([SHARED, SHARED, GLOBAL, LOCAL])
     n, kind = rng.choice(
         [(1, "u8"), (1, "s8"), (1, "u16"), (1, "b32"), (1, "b64"), (2, "b32")] * 2
         + [(4, "b32"), (2, "b64"), (1, "s16")]
@@ -80,6 +77,8 @@ def load(rng: random.Random) -> Statement:
 
     def run(t: Thread, line: int, copied: set[str]) -> None:
         memory, origin = t.memory[space], None
+        if space == LOCAL:  # one for the whole access
+            origin = origin_of(memory[at : at + n * width])
         values: list[Value] = []
         for k, name in enumerate(to):
             where = range(at + k * width, at + (k + 1) * width)
@@ -88,7 +87,9 @@ def load(rng: random.Random) -> Statement:
                 never = space == SHARED and b not in t.written
                 undefined = memory[b] or (line if never else None)
                 if undefined and name != "_" and name not in copied:
-                    if memory[b] or b not in t.reported:
+                    if space == LOCAL:
+                        t.found.add((origin, None))
+                    elif memory[b] or b not in t.reported:
                         t.found.add((line, memory[b]))
                     t.reported |= set() if memory[b] else {b}
                     undefined = None
@@ -104,12 +105,12 @@ def load(rng: random.Random) -> Statement:
             t.registers[name] = value + [top] * (SIZE[name] - width)
 
     vector = f".v{n}" if n > 1 else ""
-    text = f"ld.{space}{vector}.{kind} {braces(to)}, {element(space, at, width)};"
+    text = f"ld.{space}{vector}.{kind} {braces(to)}, [{BASES[space]} + {at}];"
     return Statement("ld", text, [name for name in to if name != "_"], [], 0, run)
 
 
 def store(rng: random.Random) -> Statement:
-    space = rng.choice([SHARED, GLOBAL])
+    space = rng.choice([SHARED, GLOBAL, LOCAL])
     n, kind = rng.choice([(1, "u8"), (1, "u16"), (1, "b32"), (1, "b64"), (2, "b32"), (4, "b32")])
     width = int(kind[1:]) // 8
     sources = rng.choices(REGISTERS[2 if width < 4 else width], k=n)
@@ -122,12 +123,17 @@ def store(rng: random.Random) -> Statement:
             origin = origin_of(value) or origin
         for k, value in enumerate(values):
             for b in range(width):
-                t.memory[space][at + k * width + b] = origin if value[b] else None
+                where = at + k * width + b
+                t.memory[space][where] = origin if value[b] else None
+                word = range(where // 4 * 4, where // 4 * 4 + 4)
+                for other in word if space == LOCAL and value[b] else ():
+                    if t.memory[LOCAL][other]:  # a word has one origin
+                        t.memory[LOCAL][other] = origin
                 if space == SHARED:
-                    t.written.add(at + k * width + b)
+                    t.written.add(where)
 
     vector = f".v{n}" if n > 1 else ""
-    text = f"st.{space}{vector}.{kind} {element(space, at, width)}, {braces(sources)};"
+    text = f"st.{space}{vector}.{kind} [{BASES[space]} + {at}], {braces(sources)};"
     return Statement("st", text, [], sources, 0, run)
 
 
@@ -196,11 +202,13 @@ HEAD = f"""
 .reg .pred %p<4>;
 .reg .b16 %h<2>;
 .reg .b32 %r<6>, %s, %t, %u, %i;
-.reg .b64 %d<4>, %g;
+.reg .b64 %d<4>, %g, %l;
+.local .align 16 .b8 l[{BYTES}];
 ld.param.u64 %g, [y];
 mov.u32 %t, %ctaid.x;
 mad.lo.u32 %t, %t, {THREADS}, %tid.x;
 mad.wide.u32 %g, %t, {BYTES}, %g;
+mov.u64 %l, l;
 mov.u32 %s, s;
 mov.u32 %t, %tid.x;
 mad.lo.u32 %s, %t, {BYTES}, %s;
@@ -223,7 +231,7 @@ def expected(body: list[Statement], first_line: int, turns: int) -> set[tuple[in
     copied = copied_registers(body)
     found: set[tuple[int, int | None]] = set()
     for number in range(THREADS):
-        t = Thread(number, {SHARED: [None] * BYTES, GLOBAL: [None] * BYTES})
+        t = Thread(number, {space: [None] * BYTES for space in BASES})
         t.registers = {name: [None] * size for name, size in SIZE.items()}
         for _ in range(turns):
             for k, s in enumerate(body):

@@ -15,9 +15,11 @@ MARKS = {
 }
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    return run_programs.compiled(tmp_path_factory.mktemp("undefined"), "undefined", "-arch=sm_80")
+@pytest.fixture(scope="module", params=[(), ("-G",)], ids=["optimised", "for debugging"])
+def program(tmp_path_factory, request):
+    """Code for debugging copies structs through local memory."""
+    options = ("-arch=sm_80", *request.param)
+    return run_programs.compiled(tmp_path_factory.mktemp("undefined"), "undefined", *options)
 
 
 @pytest.fixture

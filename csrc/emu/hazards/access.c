@@ -274,7 +274,8 @@ static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
 
 void access_request(detector *d, const emu_request *r) {
     detector_switch(d, r->member);
-    if (d->n_undefined && r->active) undefined_request(d, r);
+    if (d->n_undefined && r->active)
+        undefined_request(d, r, &d->hazards->sites.sites[site_number(d, r)]);
     if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
     if (r->operation == EMU_STORE_ASYNC) return;
     /* Lanes that stand for chunks are accesses by one thread, of lane bulk_lane. */

@@ -16,6 +16,7 @@
  *     cas_reads.c             reads whose value a compare-and-swap checks
  *     access.c                memory requests: fast path or slow path
  *     undefined.c             values that nobody wrote, from loads to stores
+ *     undefined_copies.c      ... and in shared and global memory
  *     async.c                 mbarriers, copies in flight, the asynchronous proxy
  *     barriers.c              barriers that some threads do not reach
  *     shuffles.c              shuffles from lanes that do not take part
@@ -188,9 +189,9 @@ typedef struct detector {
     shadow *regions;       /* by region id; made at the first access */
     access_entry *entries; /* of lists; [0]: unused */
     uint32_t n_entries, entries_capacity, free_entries;
-    cas_reads *cas_reads;                  /* NULL: the module has no CAS */
-    struct undefined_registers *undefined; /* by member and warp; undefined.c */
-    uint32_t n_undefined;                  /* how many registers they are */
+    cas_reads *cas_reads;             /* NULL: the module has no CAS */
+    struct undefined_warp *undefined; /* by member and warp; undefined.c */
+    uint32_t n_undefined;             /* how many registers and words they are */
     /* Of all members, one after the other. */
     matrix_reads *all_matrix_reads; /* by warp */
     uint32_t *all_last_runs;        /* by warp and site: the warp's clock when it last ran it */
@@ -353,9 +354,11 @@ bool undefined_init(detector *d); /* false: out of memory */
 void undefined_free(detector *d);
 void undefined_begin_block(detector *d);
 void undefined_moved(detector *d, const emu_move *move);
-/* Called before a load or a store is recorded: a load gives its registers new values, and a store
- * to memory that is not followed uses its values. */
-void undefined_request(detector *d, const emu_request *r);
+/* Called before an access is recorded: a load gives its registers other values, and an access to
+ * local memory copies or uses what is there. */
+void undefined_request(detector *d, const emu_request *r, const site *accessed_by);
+/* An argument of printf in local memory is read. */
+void undefined_printed(detector *d, const emu_sync *event);
 /* A lane's load has read these of its bytes, which are undefined. */
 void undefined_loaded(detector *d, const emu_request *r, uint32_t lane, uint32_t bytes,
                       undefined_origin origin);
@@ -368,6 +371,9 @@ static inline bool undefined_is_copied(const emu_request *r) {
 bool undefined_is_stored(const detector *d, const emu_request *r);
 uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane,
                           undefined_origin *origin);
+
+/* ---- undefined_copies.c ---- */
+
 /* The copy of an undefined value that the granule holds; 0: none. */
 static inline epoch undefined_copy(const detector *d, const shadow *s, uint64_t granule) {
     const bool is_past = s->is_shared && epoch_time(s->epochs.write[granule]) < d->hb.begin;

@@ -19,6 +19,7 @@ typedef struct finding {
     uint32_t width;
     uint64_t count; /* 0: not to be reported */
     uint64_t step;  /* of a recorded run: the one that revealed it */
+    bool of_copy;   /* no finding if the operation, or the other, is in a race, too */
     char *message;  /* owned */
 } finding;
 

@@ -40,7 +40,8 @@ void granule_report(detector *d, const shadow *s, uint64_t granule, smk_hazard_k
                                       .other = detector_op(d, other),
                                       .address = s->base + (granule << s->shift),
                                       .width = 1u << s->shift,
-                                      .count = 1});
+                                      .count = 1,
+                                      .of_copy = kind == SMK_HAZARD_UNINITIALISED && other});
 }
 
 static void report_race(detector *d, const shadow *s, uint64_t granule, epoch earlier,

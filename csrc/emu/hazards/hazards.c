@@ -115,6 +115,9 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_PROXY_FENCE: hb_proxy_fence(&d->hb, event->warp, event->lanes); break;
     case EMU_MATRIX_COMMIT:
     case EMU_MATRIX_WAIT: async_matrix_group(d, event); break;
+    case EMU_PRINTED:
+        if (d->n_undefined) undefined_printed(d, event);
+        break;
     case EMU_SHUFFLE_ABSENT:
     case EMU_SHUFFLE_OUTSIDE: shuffle_event(d, event); break;
     }

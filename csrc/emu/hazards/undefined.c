@@ -4,13 +4,11 @@
  * copied (ptx_register.is_copied), it is not used yet: as in memcheck, the copy is as undefined as
  * its origin. So padding of a struct, or the fourth word of three, may be copied.
  *
- * For each warp there is a list of the registers that hold undefined bytes now. In nearly all runs
- * it is empty, and nothing else is done. Loads and mov give registers new values; a store looks its
- * values up, and its granules remember the load that is their origin (shadow.undefined). Reads of
- * them are reads of what nobody wrote. What no launch can use, such as the result of a call, has
- * been used when the launch ends.
+ * A warp has a list of the registers that hold undefined bytes now, and one of the words of its
+ * threads' local memory. In nearly all runs both are empty, and nothing else is done. Loads and mov
+ * give registers new values; a store looks its values up. Granules of shared and global memory
+ * remember the load that is their origin (undefined_copies.c).
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "detector.h"
@@ -18,18 +16,22 @@
 
 enum { WORD_BYTES = 4 };
 
-/* A register of a warp that holds undefined bytes in some lanes. */
-typedef struct undefined_register {
-    const unsigned char *slot; /* in the warp's frame */
+/* A register of a warp, or a word of local memory, that holds undefined bytes in some lanes. */
+typedef struct undefined_value {
+    uint64_t at; /* of a register: where it is in the host's memory; of a word: its number */
     uint32_t lanes;
     uint16_t bytes[LANES]; /* by lane: which ones */
     undefined_origin origin[LANES];
-} undefined_register;
+} undefined_value;
 
-typedef struct undefined_registers {
-    undefined_register *items;
+typedef struct undefined_values {
+    undefined_value *items;
     uint32_t n, capacity;
-} undefined_registers;
+} undefined_values;
+
+typedef struct undefined_warp {
+    undefined_values registers, words;
+} undefined_warp;
 
 bool undefined_init(detector *d) {
     d->undefined = calloc((size_t)d->n_members * d->launch->n_warps, sizeof *d->undefined);
@@ -37,38 +39,39 @@ bool undefined_init(detector *d) {
 }
 
 void undefined_free(detector *d) {
-    for (size_t k = 0; d->undefined && k < (size_t)d->n_members * d->launch->n_warps; k++)
-        free(d->undefined[k].items);
+    for (size_t k = 0; d->undefined && k < (size_t)d->n_members * d->launch->n_warps; k++) {
+        free(d->undefined[k].registers.items);
+        free(d->undefined[k].words.items);
+    }
     free(d->undefined);
 }
 
-/* ---- registers ---- */
-
-static undefined_registers *registers_of(const detector *d, uint32_t member, uint32_t warp) {
+static undefined_warp *warp_of(const detector *d, uint32_t member, uint32_t warp) {
     return &d->undefined[(size_t)member * d->launch->n_warps + warp];
 }
 
 void undefined_begin_block(detector *d) {
-    for (uint32_t warp = 0; d->n_undefined && warp < d->launch->n_warps; warp++) {
-        undefined_registers *all = registers_of(d, (uint32_t)(d->running - d->members), warp);
-        d->n_undefined -= all->n;
-        all->n = 0;
+    for (uint32_t k = 0; d->n_undefined && k < d->launch->n_warps; k++) {
+        undefined_warp *w = warp_of(d, (uint32_t)(d->running - d->members), k);
+        d->n_undefined -= w->registers.n + w->words.n;
+        w->registers.n = w->words.n = 0;
     }
 }
 
-static undefined_register *find(const undefined_registers *all, const unsigned char *slot) {
+/* ---- values ---- */
+
+static undefined_value *find(const undefined_values *all, uint64_t at) {
     for (uint32_t k = 0; k < all->n; k++)
-        if (all->items[k].slot == slot) return &all->items[k];
+        if (all->items[k].at == at) return &all->items[k];
     return NULL;
 }
 
-static undefined_register *find_or_add(detector *d, undefined_registers *all,
-                                       const unsigned char *slot) {
-    undefined_register *found = find(all, slot);
+static undefined_value *find_or_add(detector *d, undefined_values *all, uint64_t at) {
+    undefined_value *found = find(all, at);
     if (found) return found;
     if (all->n == all->capacity) {
         const uint32_t capacity = all->capacity ? 2 * all->capacity : 4;
-        undefined_register *larger = realloc(all->items, capacity * sizeof *larger);
+        undefined_value *larger = realloc(all->items, capacity * sizeof *larger);
         if (!larger) {
             d->out_of_memory = true;
             return NULL;
@@ -78,59 +81,59 @@ static undefined_register *find_or_add(detector *d, undefined_registers *all,
     }
     d->n_undefined++;
     found = &all->items[all->n++];
-    found->slot = slot;
+    found->at = at;
     found->lanes = 0;
     return found;
 }
 
-static void set_bytes(detector *d, undefined_registers *all, const unsigned char *slot,
-                      uint32_t lane, uint32_t bytes, undefined_origin origin) {
-    undefined_register *r = bytes ? find_or_add(d, all, slot) : NULL;
-    if (!r) return;
-    r->lanes |= 1u << lane;
-    r->bytes[lane] = (uint16_t)bytes;
-    r->origin[lane] = origin;
-}
-
-/* The lanes get another value. */
-static void forget(detector *d, undefined_registers *all, const unsigned char *slot,
-                   uint32_t lanes) {
-    undefined_register *r = find(all, slot);
-    if (!r) return;
-    r->lanes &= ~lanes;
-    if (r->lanes) return;
-    *r = all->items[--all->n];
+/* The lanes get a value that is defined. */
+static void forget(detector *d, undefined_values *all, uint64_t at, uint32_t lanes) {
+    undefined_value *v = find(all, at);
+    if (!v) return;
+    v->lanes &= ~lanes;
+    if (v->lanes) return;
+    *v = all->items[--all->n];
     d->n_undefined--;
 }
 
-static uint32_t bytes_of(const undefined_registers *all, const unsigned char *slot, uint32_t lane,
+/* The lane gets a value of which these bytes are undefined, or none. */
+static void set_bytes(detector *d, undefined_values *all, uint64_t at, uint32_t lane,
+                      uint32_t bytes, undefined_origin origin) {
+    undefined_value *v = bytes ? find_or_add(d, all, at) : NULL;
+    if (!bytes) forget(d, all, at, 1u << lane);
+    if (!v) return;
+    v->lanes |= 1u << lane;
+    v->bytes[lane] = (uint16_t)bytes;
+    v->origin[lane] = origin;
+}
+
+/* The undefined bytes of a lane's value, and their origin if there are any. */
+static uint32_t bytes_of(const undefined_values *all, uint64_t at, uint32_t lane,
                          undefined_origin *origin) {
-    const undefined_register *r = find(all, slot);
-    if (!r || !(r->lanes >> lane & 1)) return 0;
-    *origin = r->origin[lane];
-    return r->bytes[lane];
-}
-
-/* ---- operands ---- */
-
-/* The elements of a vector, or the operand itself. */
-static uint32_t count_items(const ptx_operand *o) {
-    return o->kind == PTX_VECTOR ? o->n_items : 1;
-}
-
-/* Where element k of the operand is; NULL: in no register whose values are only copied. */
-static const unsigned char *slot_of(const ptx_function *f, const unsigned char *registers,
-                                    const ptx_operand *o, uint32_t k) {
-    const ptx_operand *item = o->kind == PTX_VECTOR ? &o->items[k] : o;
-    if (item->kind != PTX_REGISTER || !f->registers[item->reg].is_copied) return NULL;
-    return registers + f->registers[item->reg].slot;
+    const undefined_value *v = find(all, at);
+    if (!v || !(v->lanes >> lane & 1)) return 0;
+    *origin = v->origin[lane];
+    return v->bytes[lane];
 }
 
 static uint32_t first_bytes(uint32_t n) {
     return n < 32 ? (1u << n) - 1 : ~0u;
 }
 
-/* ---- loads, stores and mov ---- */
+/* ---- registers ---- */
+
+/* The elements of a vector, or the operand itself. */
+static uint32_t count_items(const ptx_operand *o) {
+    return o->kind == PTX_VECTOR ? o->n_items : 1;
+}
+
+/* Where element k of the operand is; 0: in no register whose values are only copied. */
+static uint64_t place_of(const ptx_function *f, const unsigned char *registers,
+                         const ptx_operand *o, uint32_t k) {
+    const ptx_operand *item = o->kind == PTX_VECTOR ? &o->items[k] : o;
+    if (item->kind != PTX_REGISTER || !f->registers[item->reg].is_copied) return 0;
+    return (uintptr_t)registers + f->registers[item->reg].slot;
+}
 
 /* Of a narrow signed element all bytes above have the sign. */
 static uint32_t extended(const ptx_instruction *p, uint32_t bytes, uint32_t width) {
@@ -141,25 +144,25 @@ static uint32_t extended(const ptx_instruction *p, uint32_t bytes, uint32_t widt
 
 void undefined_loaded(detector *d, const emu_request *r, uint32_t lane, uint32_t bytes,
                       undefined_origin origin) {
-    undefined_registers *all = registers_of(d, r->member, r->warp);
+    undefined_values *all = &warp_of(d, r->member, r->warp)->registers;
     const ptx_operand *to = &r->ptx->operands[0];
     const uint32_t n = count_items(to), width = r->width / n;
     for (uint32_t k = 0; k < n; k++) {
-        const unsigned char *slot = slot_of(r->function, r->registers, to, k);
+        const uint64_t at = place_of(r->function, r->registers, to, k);
         const uint32_t own = bytes >> k * width & first_bytes(width);
-        if (slot) set_bytes(d, all, slot, lane, extended(r->ptx, own, width), origin);
+        if (at && own) set_bytes(d, all, at, lane, extended(r->ptx, own, width), origin);
     }
 }
 
 uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane,
                           undefined_origin *origin) {
-    const undefined_registers *all = registers_of(d, r->member, r->warp);
+    const undefined_values *all = &warp_of(d, r->member, r->warp)->registers;
     const ptx_operand *from = &r->ptx->operands[1];
     const uint32_t n = count_items(from), width = r->width / n;
     uint32_t bytes = 0;
     for (uint32_t k = 0; k < n; k++) {
-        const unsigned char *slot = slot_of(r->function, r->registers, from, k);
-        if (slot) bytes |= (bytes_of(all, slot, lane, origin) & first_bytes(width)) << k * width;
+        const uint64_t at = place_of(r->function, r->registers, from, k);
+        if (at) bytes |= (bytes_of(all, at, lane, origin) & first_bytes(width)) << k * width;
     }
     return bytes;
 }
@@ -173,145 +176,108 @@ bool undefined_is_stored(const detector *d, const emu_request *r) {
     return bytes != 0;
 }
 
+/* A load gives its registers other values. */
+static void forget_loaded(detector *d, const emu_request *r) {
+    undefined_values *all = &warp_of(d, r->member, r->warp)->registers;
+    const ptx_operand *to = &r->ptx->operands[0];
+    for (uint32_t k = 0; k < count_items(to); k++) {
+        const uint64_t at = place_of(r->function, r->registers, to, k);
+        if (at) forget(d, all, at, r->active);
+    }
+}
+
+void undefined_moved(detector *d, const emu_move *m) {
+    undefined_values *all = &warp_of(d, m->member, m->warp)->registers;
+    const ptx_instruction *p = m->ptx;
+    const ptx_operand *to = &p->operands[0], *from = &p->operands[1];
+    const uint32_t elements = p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : 1;
+    if (!all->n || !p->types) return;
+    const uint32_t bytes = elements * ptx_type_size[__builtin_ctz(p->types)];
+    const uint32_t n_from = count_items(from), n_to = count_items(to);
+    for (uint32_t left = m->active; left; left &= left - 1) {
+        const uint32_t lane = (uint32_t)first_lane(left);
+        undefined_origin origin = {0};
+        uint32_t undefined = 0, width = bytes / n_from;
+        for (uint32_t k = 0; k < n_from; k++) {
+            const uint64_t at = place_of(m->function, m->registers, from, k);
+            if (at)
+                undefined |= (bytes_of(all, at, lane, &origin) & first_bytes(width)) << k * width;
+        }
+        width = bytes / n_to;
+        for (uint32_t k = 0; k < n_to; k++) {
+            const uint64_t at = place_of(m->function, m->registers, to, k);
+            if (at)
+                set_bytes(d, all, at, lane, undefined >> k * width & first_bytes(width), origin);
+        }
+    }
+}
+
+/* ---- local memory ---- */
+
+/* The undefined ones of a lane's `width` bytes at an offset, and the origin of the first. */
+static uint32_t local_bytes(const undefined_values *words, uint32_t lane, uint64_t offset,
+                            uint32_t width, undefined_origin *origin) {
+    uint32_t bytes = 0;
+    for (uint32_t k = 0; words->n && k < width; k++) {
+        const uint64_t at = offset + k;
+        undefined_origin own;
+        if (!(bytes_of(words, at / WORD_BYTES, lane, &own) >> at % WORD_BYTES & 1)) continue;
+        if (!bytes) *origin = own;
+        bytes |= 1u << k;
+    }
+    return bytes;
+}
+
+/* The lane writes `width` bytes there, of which these are undefined. */
+static void set_local(detector *d, undefined_values *words, uint32_t lane, uint64_t offset,
+                      uint32_t width, uint32_t bytes, undefined_origin origin) {
+    for (uint32_t k = 0; (words->n || bytes) && k < width; k++) {
+        const uint64_t at = offset + k;
+        const uint32_t bit = 1u << at % WORD_BYTES;
+        undefined_origin kept = origin;
+        const uint32_t others = bytes_of(words, at / WORD_BYTES, lane, &kept) & ~bit;
+        const bool now = bytes >> k & 1;
+        set_bytes(d, words, at / WORD_BYTES, lane, others | (now ? bit : 0), now ? origin : kept);
+    }
+}
+
+/* The value that this load read is used. */
 static void report_load(detector *d, undefined_origin origin) {
     findings_add(&d->found, (finding){.kind = SMK_HAZARD_UNINITIALISED,
                                       .op = detector_op(d, origin.load),
                                       .address = origin.address,
                                       .width = WORD_BYTES,
-                                      .count = 1});
+                                      .count = 1,
+                                      .of_copy = true});
 }
 
-void undefined_request(detector *d, const emu_request *r) {
-    if (r->ptx->op == PTX_OP_ld) {
-        const ptx_operand *to = &r->ptx->operands[0];
-        for (uint32_t k = 0; k < count_items(to); k++) {
-            const unsigned char *slot = slot_of(r->function, r->registers, to, k);
-            if (slot) forget(d, registers_of(d, r->member, r->warp), slot, r->active);
-        }
-    } else if (r->space != PTX_SHARED && r->space != PTX_GLOBAL && undefined_is_stored(d, r)) {
-        for (uint32_t left = r->active; left; left &= left - 1) {
-            undefined_origin origin;
-            if (undefined_stored(d, r, (uint32_t)first_lane(left), &origin)) report_load(d, origin);
-        }
+/* A thread's own memory is no place to report: what the original load read is used. */
+static void access_local(detector *d, const emu_request *r, const site *accessed_by,
+                         uint32_t lane) {
+    undefined_values *words = &warp_of(d, r->member, r->warp)->words;
+    const uint64_t offset = r->address[lane];
+    undefined_origin origin = {0};
+    if (undefined_is_copied(r)) {
+        const uint32_t stored = undefined_stored(d, r, lane, &origin);
+        set_local(d, words, lane, offset, r->width, stored, origin);
+        return;
     }
+    const uint32_t bytes = local_bytes(words, lane, offset, r->width, &origin);
+    if (bytes & ~accessed_by->copied) report_load(d, origin);
+    if (bytes & accessed_by->copied)
+        undefined_loaded(d, r, lane, bytes & accessed_by->copied, origin);
+    if (r->operation != EMU_LOAD) set_local(d, words, lane, offset, r->width, 0, origin);
 }
 
-void undefined_moved(detector *d, const emu_move *m) {
-    undefined_registers *all = registers_of(d, m->member, m->warp);
-    const ptx_instruction *p = m->ptx;
-    const ptx_operand *to = &p->operands[0], *from = &p->operands[1];
-    const uint32_t elements = p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : 1;
-    if (!all->n || !p->types) return;
-    const uint32_t width = elements * ptx_type_size[__builtin_ctz(p->types)];
-    uint32_t bytes[LANES] = {0};
-    undefined_origin origin[LANES];
-    for (uint32_t k = 0, n = count_items(from); k < n; k++) {
-        const unsigned char *slot = slot_of(m->function, m->registers, from, k);
-        for (uint32_t left = slot ? m->active : 0; left; left &= left - 1) {
-            const uint32_t lane = (uint32_t)first_lane(left);
-            const uint32_t own = bytes_of(all, slot, lane, &origin[lane]) & first_bytes(width / n);
-            bytes[lane] |= own << k * (width / n);
-        }
-    }
-    for (uint32_t k = 0, n = count_items(to); k < n; k++) {
-        const unsigned char *slot = slot_of(m->function, m->registers, to, k);
-        if (slot) forget(d, all, slot, m->active);
-        for (uint32_t left = slot ? m->active : 0; left; left &= left - 1) {
-            const uint32_t lane = (uint32_t)first_lane(left);
-            set_bytes(d, all, slot, lane, bytes[lane] >> k * (width / n) & first_bytes(width / n),
-                      origin[lane]);
-        }
-    }
+void undefined_request(detector *d, const emu_request *r, const site *accessed_by) {
+    if (r->ptx->op == PTX_OP_ld) forget_loaded(d, r);
+    for (uint32_t left = r->space == PTX_LOCAL ? r->active : 0; left; left &= left - 1)
+        access_local(d, r, accessed_by, (uint32_t)first_lane(left));
 }
 
-/* ---- memory ---- */
-
-undefined_origin undefined_origin_of(const detector *d, const shadow *s, uint64_t granule,
-                                     epoch now) {
-    const epoch copy = undefined_copy(d, s, granule);
-    return copy ? (undefined_origin){copy, s->undefined_from[granule]}
-                : (undefined_origin){now, s->base + (granule << s->shift)};
-}
-
-void undefined_set(detector *d, shadow *s, uint64_t granule, undefined_origin origin) {
-    if (!s->undefined && !shadow_add_undefined(d, s)) return;
-    s->undefined[granule] = origin.load;
-    s->undefined_from[granule] = origin.address;
-}
-
-/* ---- when the launch has ended ---- */
-
-static bool is_race(smk_hazard_kind kind) {
-    return kind == SMK_HAZARD_RAW || kind == SMK_HAZARD_WAR || kind == SMK_HAZARD_WAW ||
-           kind == SMK_HAZARD_ASYNC_READ || kind == SMK_HAZARD_ASYNC_WRITE;
-}
-
-/* Whether the instruction is in a race: it may have read before a write that the program has. */
-static bool races(const hazards *h, const ptx_instruction *p) {
-    for (size_t k = 0; k < h->found.n; k++) {
-        const finding *f = &h->found.items[k];
-        if (is_race(f->kind) && (f->op.ptx == p || f->other.ptx == p)) return true;
-    }
-    return false;
-}
-
-/* Findings about values that a race has left undefined. The race is one, too. */
-static void drop_races(hazards *h) {
-    for (size_t k = 0; k < h->found.n; k++) {
-        finding *f = &h->found.items[k];
-        if (f->kind == SMK_HAZARD_UNINITIALISED && f->other.ptx &&
-            (races(h, f->op.ptx) || races(h, f->other.ptx)))
-            f->count = 0;
-    }
-}
-
-/* Whether all bytes of the word are copies. */
-static bool is_copied_word(const shadow *s, uint64_t word) {
-    const uint64_t first = word * WORD_BYTES;
-    for (uint64_t at = first; at < first + WORD_BYTES && at < s->bytes; at++)
-        if (!s->undefined[at >> s->shift]) return false;
-    return true;
-}
-
-/* The words of the buffer hold copies. */
-static void note_words(const hazards *h, const shadow *s, unsigned char *words) {
-    const ptx_instruction *last = NULL;
-    unsigned char number = 0;
-    for (uint64_t word = 0; word * WORD_BYTES < s->bytes; word++) {
-        if (!is_copied_word(s, word)) continue;
-        const epoch load = s->undefined[word * WORD_BYTES >> s->shift];
-        const ptx_instruction *p = h->sites.sites[epoch_site(load)].ptx;
-        if (p != last)
-            number = races(h, p) ? 0 : h->job->copied_by(p->file, p->file ? p->line : p->ptx_line);
-        last = p;
-        if (number) words[word] = number;
-    }
-}
-
-static void report_granules(hazards *h, const detector *d, const shadow *s) {
-    for (uint64_t k = 0; k < shadow_granules(s); k++) {
-        const epoch load = s->undefined[k];
-        if (!load || races(h, h->sites.sites[epoch_site(load)].ptx)) continue;
-        findings_add(&h->found, (finding){.kind = SMK_HAZARD_UNINITIALISED,
-                                          .op = detector_op(d, load),
-                                          .address = s->undefined_from[k],
-                                          .width = 1u << s->shift,
-                                          .count = 1});
-    }
-}
-
-void undefined_note(hazards *h) {
-    const launch *l = h->launch;
-    drop_races(h);
-    if (atomic_load(&l->stop) || h->full) return;
-    for (const detector *d = h->joined; d; d = d->next)
-        for (uint32_t k = REGION_GLOBAL; k < l->n_regions; k++) {
-            const shadow *s = &d->regions[k];
-            if (!s->undefined || k == REGION_HEAP) continue; /* of malloc: nothing follows it */
-            unsigned char *words = unwritten_words_to_set(h, k);
-            if (words)
-                note_words(h, s, words);
-            else
-                report_granules(h, d, s);
-        }
+void undefined_printed(detector *d, const emu_sync *event) {
+    const undefined_values *words = &warp_of(d, event->member, event->warp)->words;
+    const uint32_t lane = (uint32_t)first_lane(event->lanes);
+    undefined_origin origin;
+    if (local_bytes(words, lane, event->address[0], event->width, &origin)) report_load(d, origin);
 }

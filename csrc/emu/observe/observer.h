@@ -97,7 +97,8 @@ typedef enum emu_sync_kind {
     /* A lane's shuffle reads lane `object`, which does not take part: in its member mask, or
      * not. */
     EMU_SHUFFLE_ABSENT,
-    EMU_SHUFFLE_OUTSIDE
+    EMU_SHUFFLE_OUTSIDE,
+    EMU_PRINTED /* printf reads a lane's argument: `width` bytes of local memory at address[0] */
 } emu_sync_kind;
 
 typedef struct emu_sync {

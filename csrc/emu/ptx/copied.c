@@ -1,8 +1,8 @@
 /* Registers whose values are only copied: ptx_register.is_copied.
  *
- * Such a register gets its values from ld of global or shared memory and from mov, and gives them
- * to st to such memory and to mov whose destinations are copied as well, or to nothing. A value in
- * it that nobody wrote is not used there. The hazard detector follows it (hazards/undefined.c).
+ * Such a register gets its values from ld and from mov, and gives them to st and to mov whose
+ * destinations are copied as well, or to nothing. A value in it that nobody wrote is not used there.
+ * The hazard detector follows it (hazards/undefined.c).
  */
 #include <string.h>
 
@@ -21,10 +21,11 @@ static void set_used(ptx_function *f, const ptx_operand *o) {
     if (o->pair) set_used(f, o->pair);
 }
 
-/* st.async stores later, and st.bulk has a size where others have a value. */
+/* st.async stores later, and st.bulk has a size where others have a value. Parameters of calls and
+ * constants are not followed. */
 static bool is_plain(const ptx_instruction *p) {
     const bool async = p->n_modifiers && strcmp(p->modifiers[0], "async") == 0;
-    return !async && !(p->has & (PTX_HAS_BULK | PTX_HAS_LOCAL | PTX_HAS_PARAM | PTX_HAS_CONST));
+    return !async && !(p->has & (PTX_HAS_BULK | PTX_HAS_PARAM | PTX_HAS_CONST));
 }
 
 /* Whether operand k of the instruction is a value that it copies. */
