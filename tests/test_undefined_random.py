@@ -1,8 +1,9 @@
 """Random kernels that copy and use values that nobody wrote, against a model in Python.
 
 A thread has 64 bytes of shared memory, which nobody has written, of an array, and of local memory,
-whose values before the first store are of no interest. So there are no races. The model runs one thread after the other, and keeps for each byte of a register or of
-memory whether it is undefined: the line of the load that read it where nobody had written it.
+whose values before the first store are of no interest. So there are no races. The model runs one
+thread after the other, and keeps for each byte of a register or of memory whether it is undefined:
+the line of the load that read it where nobody had written it.
 """
 
 from __future__ import annotations

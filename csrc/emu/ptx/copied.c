@@ -1,7 +1,7 @@
 /* Registers whose values are only copied: ptx_register.is_copied.
  *
  * Such a register gets its values from ld and from mov, and gives them to st and to mov whose
- * destinations are copied as well, or to nothing. A value in it that nobody wrote is not used there.
+ * destinations are copied as well, or to nothing. So a value in it that nobody wrote is not used.
  * The hazard detector follows it (hazards/undefined.c).
  */
 #include <string.h>
