@@ -88,7 +88,7 @@ def load(rng: random.Random) -> Statement:
                 never = space == SHARED and b not in t.written
                 undefined = memory[b] or (line if never else None)
                 if undefined and name != "_" and name not in copied:
-                    if space == LOCAL:
+                    if space == LOCAL and origin:
                         t.found.add((origin, None))
                     elif memory[b] or b not in t.reported:
                         t.found.add((line, memory[b]))

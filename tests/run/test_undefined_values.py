@@ -9,9 +9,9 @@ import run_programs
 
 SOURCE = (run_programs.PROGRAMS / "undefined.cu").read_text()
 MARKS = {
-    n: found[1]
+    n: mark[1]
     for n, line in enumerate(SOURCE.splitlines(), 1)
-    if (found := re.search(r"// (\w+)$", line))
+    if (mark := re.search(r"// (\w+)$", line))
 }
 
 
