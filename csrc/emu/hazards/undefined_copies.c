@@ -69,9 +69,15 @@ static void note_words(const hazards *h, const shadow *s, unsigned char *words) 
 }
 
 static void report_granules(hazards *h, const detector *d, const shadow *s) {
+    const ptx_instruction *last = NULL;
+    bool last_races = false;
     for (uint64_t k = 0; k < shadow_granules(s); k++) {
         const epoch load = s->undefined[k];
-        if (!load || races(h, h->sites.sites[epoch_site(load)].ptx)) continue;
+        if (!load) continue;
+        const ptx_instruction *p = h->sites.sites[epoch_site(load)].ptx;
+        if (p != last) last_races = races(h, p);
+        last = p;
+        if (last_races) continue;
         findings_add(&h->found, (finding){.kind = SMK_HAZARD_UNINITIALISED,
                                           .op = detector_op(d, load),
                                           .address = s->undefined_from[k],
