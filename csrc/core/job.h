@@ -126,11 +126,19 @@ typedef struct smk_job {
     size_t n_launches;
     const smk_buffer *buffers;
     size_t n_buffers;
-    /* "emu", or NULL: for each buffer one byte per 4-byte word, nonzero once the word has been
+    /* "emu", or NULL: for each buffer one byte per 4-byte word, 0 until the word has been
      * written, or NULL if all of it has. A checked run reports reads of other words, and sets those
-     * of the words that it writes. Such a buffer has access SMK_OUT; its contents are kept. */
+     * of the words that it writes. Such a buffer has access SMK_OUT; its contents are kept.
+     *
+     * Then it is 1, or 2 and more for a word that holds a copy of what nobody wrote: it counts as
+     * not written. copied_by gives the number for the line that read the original. begin_written
+     * gives a buffer its bytes, all 1, when it gets such a copy; NULL: it has none, so the copy is
+     * reported. */
     unsigned char *const *written;
+    unsigned char (*copied_by)(const char *file, uint32_t line);
+    unsigned char *(*begin_written)(size_t buffer);
     struct emu_module *module; /* "emu": from emu_open, in place of `image`; NULL: none */
+    bool of_program; /* "emu": a program's launch, which may be given pointers to its own memory */
 
     /* Called about every 50 ms on the thread that runs the job; nonzero ends the run with
      * SMK_INTERRUPTED. May be NULL. */

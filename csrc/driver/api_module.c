@@ -5,18 +5,19 @@
 #include "work.h"
 
 EXPORT CUresult cuModuleLoad(CUmodule *out, const char *file) {
-    DRIVER_CALL(cuModuleLoad, NEED_CONTEXT, module_read(file, out));
+    DRIVER_CALL(cuModuleLoad, NEED_CONTEXT, module_for_device(module_read(file, out), out));
 }
 
 EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image) {
-    DRIVER_CALL(cuModuleLoadData, NEED_CONTEXT, module_new(image, out));
+    DRIVER_CALL(cuModuleLoadData, NEED_CONTEXT, module_for_device(module_new(image, out), out));
 }
 
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
                                    void **values) {
     (void)options;
     DRIVER_CALL(cuModuleLoadDataEx, NEED_CONTEXT,
-                n && !values ? CUDA_ERROR_INVALID_VALUE : module_new(image, out));
+                n && !values ? CUDA_ERROR_INVALID_VALUE
+                             : module_for_device(module_new(image, out), out));
 }
 
 EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image) {

@@ -43,9 +43,13 @@ static size_t start_of(const side *s, size_t row, size_t slice) {
 /* Reports a copy to the host of bytes that nothing has written. */
 static void check_written(const side *from, size_t at, size_t bytes, const side *to) {
     size_t offset;
-    if (!is_device(from) || is_device(to) || memory_is_written(from->address + at, bytes)) return;
+    char origin[512];
+    if (!is_device(from) || is_device(to)) return;
+    const unsigned char word = memory_word(from->address + at, bytes);
+    if (word == 1) return;
+    origin_describe(word, origin, sizeof origin);
     report_misuse("unwritten-copy", memory_find(from->address, &offset),
-                  "%s copies bytes to the host that were never written", driver_call());
+                  "%s copies bytes to the host that were never written%s", driver_call(), origin);
 }
 
 /* Where both sides begin in the host's memory; false: an access is invalid. */
@@ -71,8 +75,10 @@ static CUresult copy(const side *from, const side *to, size_t width, size_t heig
         for (size_t y = 0; y < height; y++) {
             const size_t at = start_of(from, y, z), there = start_of(to, y, z);
             memmove(out + (there - first_to), in + (at - first_from), width);
-            const bool known = !is_device(from) || memory_is_written(from->address + at, width);
-            if (known) memory_set_written(to->address + there, width);
+            if (is_device(from))
+                memory_copy_written(to->address + there, from->address + at, width);
+            else
+                memory_set_written(to->address + there, width);
         }
     check_written(from, first_from, width, to);
     return CUDA_SUCCESS;

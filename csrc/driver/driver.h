@@ -241,6 +241,12 @@ unsigned char *memory_reach(CUdeviceptr address, size_t bytes, bool write, const
 bool memory_is_device(CUdeviceptr address);
 void memory_set_written(CUdeviceptr address, size_t bytes);
 bool memory_is_written(CUdeviceptr address, size_t bytes);
+/* Of the first word that is not written, the number in allocation.written; 1: all are. */
+unsigned char memory_word(CUdeviceptr address, size_t bytes);
+/* What has been written of `bytes` that are copied; */
+void memory_copy_written(CUdeviceptr to, CUdeviceptr from, size_t bytes);
+/* Copies of what nobody wrote: gives allocation k its `written`, all 1. NULL: it can have none. */
+unsigned char *memory_begin_written(size_t k);
 /* The allocation of a hazard's buffer, and the offset in it; NULL: none. */
 const allocation *memory_of_hazard(const smk_hazard *h, int64_t *number, int64_t *offset);
 void memory_release_all(const struct context *context);
@@ -251,6 +257,14 @@ bool memory_host_sees(void);
 void memory_set_variables(allocation *a);
 /* All of it counts as written from now on. */
 void memory_set_complete(allocation *a);
+
+/* ---- origin.c ---- */
+
+/* The kernel that runs, whose lines get numbers. */
+void origin_begin(const char *kernel);
+unsigned char origin_number(const char *file, uint32_t line); /* smk_job.copied_by */
+/* Who copied it, as the end of a sentence; empty: nobody. */
+void origin_describe(unsigned char number, char *out, size_t size);
 
 /* ---- host_region.c ---- */
 
@@ -311,6 +325,9 @@ struct module {
 
 CUresult module_new(const void *image, CUmodule *out);
 CUresult module_read(const char *file, CUmodule *out);
+/* The result of either for a module, whose PTX must not be for a newer GPU. A library is loaded
+ * with any. */
+CUresult module_for_device(CUresult result, CUmodule *out);
 /* A file's bytes, with a NUL behind them. From malloc; NULL: it cannot be read. */
 char *module_file(const char *name, size_t *bytes);
 CUresult module_drop(CUmodule module);

@@ -118,9 +118,10 @@ static CUresult fatbin_ptx(const void *const *list, size_t n, char **ptx, size_t
         snprintf(message, size, "the program's fat binary is damaged or has no code");
     else if (c.too_new)
         snprintf(message, size,
-                 "the program's oldest PTX is for compute_%u, newer than this GPU; compile with "
-                 "-arch=sm_%d, or choose a newer --gpu",
-                 c.too_new, device_attribute(75) * 10 + device_attribute(76));
+                 "the program's oldest PTX is for compute_%u, newer than this GPU%s; compile with "
+                 "-arch=sm_%d, or choose a --gpu of compute capability %u.%u",
+                 c.too_new, c.compiled ? ", and its machine code cannot run on the emulator" : "",
+                 device_attribute(75) * 10 + device_attribute(76), c.too_new / 10, c.too_new % 10);
     else
         snprintf(message, size,
                  "the program has machine code of sm_%u and no PTX; compile with -gencode "

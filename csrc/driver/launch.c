@@ -258,6 +258,7 @@ CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) 
         /* What blocks outside of the sample write is not known. */
         list_buffers(buffers, written, checked && !sample);
         smk_job job = {.module = f->module->loaded,
+                       .of_program = true,
                        .args_bytes = f->signature.args_bytes,
                        .parameters = f->signature.offsets,
                        .n_parameters = f->signature.n_parameters,
@@ -268,6 +269,8 @@ CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) 
                        .textures = textures,
                        .n_textures = n_textures,
                        .written = written,
+                       .copied_by = origin_number,
+                       .begin_written = sample ? NULL : memory_begin_written,
                        .sample = sample,
                        .n_sample = n_sample,
                        .printed = &text,
@@ -275,6 +278,7 @@ CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) 
                        .trace = examined ? &trace : NULL,
                        .hazards = checked ? SMK_FIND_HAZARDS | SMK_UNTIL_FULL : 0};
         const double start = driver_seconds();
+        origin_begin(f->signature.entry);
         watch_begin(&job, f->signature.entry);
         emu_run(&job, &status);
         watch_end();

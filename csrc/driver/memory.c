@@ -390,12 +390,53 @@ void memory_set_written(CUdeviceptr address, size_t bytes) {
     memset(a->written + first, 1, last - first + 1);
 }
 
-bool memory_is_written(CUdeviceptr address, size_t bytes) {
+unsigned char memory_word(CUdeviceptr address, size_t bytes) {
     size_t offset;
     const allocation *a = memory_find(of_variables(address), &offset);
-    if (!a || !a->written || !bytes) return true;
-    const size_t first = offset / WORD_BYTES, last = (offset + bytes - 1) / WORD_BYTES;
-    return !memchr(a->written + first, 0, last - first + 1);
+    if (!a || !a->written || !bytes) return 1;
+    const unsigned char *words = a->written + offset / WORD_BYTES;
+    const size_t n = (offset + bytes - 1) / WORD_BYTES - offset / WORD_BYTES + 1;
+    if (words[0] != 1) return words[0];
+    if (!memcmp(words, words + 1, n - 1)) return 1;
+    while (*words == 1)
+        words++;
+    return *words;
+}
+
+bool memory_is_written(CUdeviceptr address, size_t bytes) {
+    return memory_word(address, bytes) == 1;
+}
+
+unsigned char *memory_begin_written(size_t k) {
+    allocation *a = memory_at(k);
+    /* Of memory that the host sees, and of ranges, all counts as written. */
+    if (!a || !a->live || !(a->kind == MEMORY_DEVICE || a->kind == MEMORY_ARRAY)) return NULL;
+    const size_t words = (a->bytes + WORD_BYTES - 1) / WORD_BYTES;
+    if (!a->written) {
+        a->written = map_anywhere(words);
+        if (a->written) memset(a->written, 1, words);
+    }
+    return a->written;
+}
+
+/* Words of which only a part is copied count as before, unless that part is written. */
+void memory_copy_written(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    size_t at, there;
+    const allocation *source = memory_find(of_variables(from), &at);
+    const allocation *target = memory_find(of_variables(to), &there);
+    if (!source || memory_is_written(from, bytes)) {
+        memory_set_written(to, bytes);
+        return;
+    }
+    if (!target || at % WORD_BYTES != there % WORD_BYTES) return;
+    unsigned char *words = memory_begin_written((size_t)(target - memory.items));
+    const unsigned char *known = source->written;
+    for (size_t done = 0, n; words && done < bytes; done += n) {
+        const size_t inside = (at + done) % WORD_BYTES;
+        n = WORD_BYTES - inside < bytes - done ? WORD_BYTES - inside : bytes - done;
+        const unsigned char word = known[(at + done) / WORD_BYTES];
+        if (n == WORD_BYTES || word == 1) words[(there + done) / WORD_BYTES] = word;
+    }
 }
 
 void memory_set_variables(allocation *a) {

@@ -91,6 +91,20 @@ CUresult module_new(const void *image, CUmodule *out) {
     return CUDA_SUCCESS;
 }
 
+CUresult module_for_device(CUresult result, CUmodule *out) {
+    const int sm = device_attribute(75) * 10 + device_attribute(76);
+    char message[256];
+    if (result || (*out)->target <= sm) return result;
+    snprintf(message, sizeof message,
+             "the PTX is for sm_%d, newer than this GPU; compile it for sm_%d, or choose a newer "
+             "--gpu",
+             (*out)->target, sm);
+    report_image(message);
+    module_drop(*out);
+    *out = NULL;
+    return CUDA_ERROR_INVALID_PTX;
+}
+
 char *module_file(const char *name, size_t *bytes) {
     FILE *file = fopen(name, "rb");
     if (!file) return NULL;

@@ -151,6 +151,12 @@ struct graph {
     struct graph_object *objects;
 };
 
+struct graph_exec {
+    handle head;
+    CUgraph graph; /* a clone */
+    uint64_t flags;
+};
+
 CUgraph graph_new(void);
 void graph_free(CUgraph g);
 CUresult graph_clone(CUgraph g, CUgraph *out);

@@ -297,7 +297,7 @@ static smk_code make_observers(const smk_job *job, observers *o, smk_status *sta
     const bool checked = job->trace && job->hazards & SMK_FIND_HAZARDS;
     *o = (observers){0};
     if (job->trace) o->counts = counts_new(job->trace->by_instruction);
-    if (checked) o->hazards = hazards_new(job->hazards, job->written, job->n_buffers);
+    if (checked) o->hazards = hazards_new(job);
     if (job->recording) o->recorder = recorder_new(job);
     if ((job->trace && !o->counts) || (checked && !o->hazards) || (job->recording && !o->recorder))
         return smk_fail_memory(status, 0, "what observes a run");

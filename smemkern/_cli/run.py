@@ -236,4 +236,6 @@ def _start(words: list[str], environment: dict[str, str], chosen: argparse.Names
     finally:
         for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=False):
             signal.signal(number, handler)
+    if out is None:
+        print()  # what the program printed may have ended within a line
     return status if status >= 0 else 128 - status

@@ -74,6 +74,14 @@ def test_a_program_runs_and_its_status_is_kept(calls, driver_calls, run_program)
     assert status == 3 and "cuModuleLoad: 301" in out  # CUDA_ERROR_FILE_NOT_FOUND
 
 
+def test_a_report_begins_on_a_line_of_its_own(run_program):
+    program = [sys.executable, "-c", "print('no end of line', end='')"]
+    _, out, _ = run_program(*program)
+    assert out.splitlines()[0] == "no end of line" and "nothing to report" in out
+    _, out, _ = run_program("--json", *program)
+    assert json.loads(out)["kernels"] == []
+
+
 def test_counts_are_those_of_trace(calls):
     """Of one launch, and summed over three."""
     y = np.arange(100, dtype=np.int32)

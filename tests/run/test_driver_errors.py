@@ -47,7 +47,7 @@ DIFFERENT: dict[str, tuple[str, list[str]]] = {
         ["device name -1", "proc unknown", "proc old"],
     ),
     "modules": (
-        "newer PTX and unknown calls are taken until they run; machine code has a message",
+        "newer versions and unknown calls are taken until they run; machine code has a message",
         [
             "ptx of a comment",
             "ptx of a comment, Ex",
@@ -55,8 +55,6 @@ DIFFERENT: dict[str, tuple[str, list[str]]] = {
             "ptx opcode, Ex",
             "ptx version 99",
             "ptx version 99, Ex",
-            "ptx target sm_120",
-            "ptx target sm_120, Ex",
             "ptx target sm_9",
             "ptx target sm_9, Ex",
             "ptx extern",

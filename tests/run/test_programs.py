@@ -60,6 +60,14 @@ def test_saxpy(compiled, run_program, options):
     assert sum(row["bytes"] for row in kernel["global"]) == 3 * 4 * n
 
 
+def test_ptx_that_is_newer_than_the_gpu(compiled, run_program):
+    status, found = document(run_program, "--gpu", "a100", compiled("saxpy", *NEWER), 100)
+    [misuse] = found["misuses"]
+    assert status and "oldest PTX is for compute_90, newer than this GPU" in misuse["message"]
+    assert "machine code cannot run" in misuse["message"]
+    assert "a --gpu of compute capability 9.0" in misuse["message"]
+
+
 SHARED_HEADER = """
 #include <cstdio>
 template <typename T> __device__ T two[1] = {2};

@@ -131,6 +131,9 @@ static const char *sentence_of(const smk_hazard *h) {
         return "{here} initialises the mbarrier at {where} in {own}, which {there} has initialised "
                "in {other}, without mbarrier.inval between the two: undefined in PTX";
     case SMK_HAZARD_UNINITIALISED:
+        if (has_other)
+            return "{here} reads {where} in {own}, which holds a copy of what {there} read in "
+                   "{other} and nobody had written";
         return is_shared ? "{here} reads {where} in {own}, which was never written in this block"
                          : "{here} reads {where} in {own}, which was never written";
     case SMK_HAZARD_ASYNC_READ:
@@ -216,6 +219,7 @@ static const char *cure_of(const smk_hazard *h) {
     const bool is_bulk = h->other.text && strstr(h->other.text, "bulk");
     switch (h->kind) {
     case SMK_HAZARD_UNINITIALISED:
+        if (h->other.line) return "write the element that {there} reads, or do not use its copy";
         return "write the element before {here}, by a thread that a barrier orders before it; "
                "look at the bounds of the loop that fills the array";
     case SMK_HAZARD_ASYNC_READ:

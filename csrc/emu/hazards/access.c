@@ -74,13 +74,13 @@ static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch la
                        bool write) {
     const bool is_shared = s->is_shared;
     const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
-    if (write) return d->lanes->write(s->epochs, words, lane0_epoch, limits);
+    if (write) return d->lanes->write(&s->epochs, words, lane0_epoch, limits);
     if (d->lanes->read_shared(s->epochs.read_shared, words, detector_floor(d),
                               epoch_kind(lane0_epoch) != WEAK))
         return true;
     if (words->active == FULL)
         words->active = d->lanes->two_per_address(words->address, words->active);
-    return d->lanes->read(s->epochs, words, lane0_epoch, load_write_limits(d, s), limits);
+    return d->lanes->read(&s->epochs, words, lane0_epoch, load_write_limits(d, s), limits);
 }
 
 static void store_rows(const detector *d, shadow *s, const emu_request *r, uint64_t base,
@@ -98,7 +98,8 @@ static void store_rows(const detector *d, shadow *s, const emu_request *r, uint6
 static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lane0_epoch) {
     const bool is_shared = s->is_shared, write = writes(r->operation);
     if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC || s->equal_writers ||
-        (write && s->has_uninitialised_read))
+        s->undefined || (write && s->has_uninitialised_read) ||
+        (d->n_undefined && undefined_is_stored(d, r)))
         return false;
     const uint64_t base = is_shared ? 0 : s->base, offset = r->address[0] - base;
     const uint64_t row_bytes = (uint64_t)LANES * r->width;
@@ -139,35 +140,80 @@ static void check_path(detector *d, const shadow *s, uint64_t granule, epoch now
         granule_report(d, s, granule, SMK_HAZARD_PROXY, now, e);
 }
 
-static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, epoch now) {
-    const bool is_shared = s->is_shared, write = writes(r->operation);
-    const uint64_t offset = r->address[lane] - (is_shared ? 0 : s->base);
-    const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
+/* Whether each word of a lane's bytes has all or none of them. */
+static bool is_whole_words(uint32_t bytes) {
+    const uint32_t first = bytes & 0x11111111u;
+    return bytes == first * 0xf;
+}
+
+/* Whether all bytes of a load's granule go to registers whose values are only copied. */
+static bool is_only_copied(const site *load, uint64_t first, uint32_t bytes) {
+    const uint64_t all = (((uint64_t)1 << bytes) - 1) << first;
+    return (load->copied & all) == all;
+}
+
+static void read_granules(detector *d, shadow *s, const emu_request *r, int lane, epoch now,
+                          epoch in_flight) {
+    const fast_path_limits *limits = s->is_shared ? &d->shared_limits : &d->global_limits;
     const fast_path_limits *write_limits = load_write_limits(d, s);
-    unsigned char value[MAX_LANE_BYTES];
-    if (offset >= s->bytes || r->width > s->bytes - offset) return;
-    if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
-    const bool value_known = write && r->frame && s->value;
+    const site *accessed_by = &d->hazards->sites.sites[epoch_site(now)];
+    const bool by_proxy =
+        s->is_shared && (r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ);
+    const bool several_paths = !s->is_shared && d->hazards->sites.several_paths;
+    const uint64_t first = (r->address[lane] - (s->is_shared ? 0 : s->base)) >> s->shift;
+    const uint32_t n = r->width >> s->shift, bytes = 1u << s->shift;
+    undefined_origin origin = {0};
+    uint32_t undefined = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        if (granule_is_undefined(d, s, first + k)) {
+            if (!is_only_copied(accessed_by, k << s->shift, bytes)) {
+                granule_check_value(d, s, first + k, now | in_flight);
+            } else {
+                if (!undefined) origin = undefined_origin_of(d, s, first + k, now);
+                undefined |= ((1u << bytes) - 1) << (k << s->shift);
+            }
+        }
+        granule_read(d, s, first + k, now | in_flight, write_limits, limits);
+        if (by_proxy) async_check(d, s, first + k, now);
+        if (several_paths) check_path(d, s, first + k, now);
+    }
+    if (undefined) undefined_loaded(d, r, (uint32_t)lane, undefined, origin);
+}
+
+static void write_granules(detector *d, shadow *s, const emu_request *r, int lane, epoch now,
+                           epoch in_flight) {
+    const fast_path_limits *limits = s->is_shared ? &d->shared_limits : &d->global_limits;
+    const uint64_t offset = r->address[lane] - (s->is_shared ? 0 : s->base);
     const bool transposed = d->hazards->sites.sites[epoch_site(now)].transposed;
-    const bool by_proxy = r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ;
-    const bool several_paths = !is_shared && d->hazards->sites.several_paths;
-    const epoch in_flight =
-        is_in_flight(r, is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
+    const bool value_known = r->frame && s->value;
+    unsigned char value[MAX_LANE_BYTES];
+    undefined_origin from = {0};
+    uint32_t undefined = 0; /* bytes that are copies of what the load `from` read */
+    if (d->n_undefined && undefined_is_copied(r))
+        undefined = undefined_stored(d, r, (uint32_t)lane, &from);
+    if (s->shift && !is_whole_words(undefined) && !shadow_refine(d, s)) return;
     if (value_known) gather_value(r, lane, transposed, value);
     const uint64_t first = offset >> s->shift, n = r->width >> s->shift;
     for (uint64_t k = 0; k < n; k++) {
-        if (!write) {
-            granule_read(d, s, first + k, now | in_flight, write_limits, limits);
-            if (by_proxy && is_shared) async_check(d, s, first + k, now);
-            if (several_paths) check_path(d, s, first + k, now);
-            continue;
-        }
         granule_write(d, s, first + k, now, limits, value_known ? value + (k << s->shift) : NULL);
         s->epochs.write[first + k] |= in_flight;
+        if (undefined >> (k << s->shift) & 1) undefined_set(d, s, first + k, from);
     }
     if (value_known) memcpy(&s->value[offset], value, r->width);
+    s->written = true;
+}
+
+static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, epoch now) {
+    const uint64_t offset = r->address[lane] - (s->is_shared ? 0 : s->base);
+    const epoch in_flight =
+        is_in_flight(r, s->is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
+    if (offset >= s->bytes || r->width > s->bytes - offset) return;
+    if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
+    if (writes(r->operation))
+        write_granules(d, s, r, lane, now, in_flight);
+    else
+        read_granules(d, s, r, lane, now, in_flight);
     if (r->operation == EMU_MATRIX_READ) async_matrix_read(d, r->warp, offset);
-    s->written |= write;
     s->in_flight |= in_flight;
 }
 
@@ -209,7 +255,7 @@ static shadow *global_shadow(detector *d, uint64_t address) {
     shadow *s = &d->regions[id];
     if (!r->writable) return NULL; /* read-only: no races */
     if (!s->epochs.write &&
-        !shadow_init(s, REGION_BASE(id), r->size, !(d->hazards->flags & SMK_EQUAL_WRITES))) {
+        !shadow_init(s, REGION_BASE(id), r->size, !(d->hazards->job->hazards & SMK_EQUAL_WRITES))) {
         d->out_of_memory = true;
         return NULL;
     }
@@ -228,6 +274,8 @@ static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
 
 void access_request(detector *d, const emu_request *r) {
     detector_switch(d, r->member);
+    if (d->n_undefined && r->active)
+        undefined_request(d, r, &d->hazards->sites.sites[site_number(d, r)]);
     if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
     if (r->operation == EMU_STORE_ASYNC) return;
     /* Lanes that stand for chunks are accesses by one thread, of lane bulk_lane. */
@@ -251,7 +299,8 @@ void access_request(detector *d, const emu_request *r) {
     if (fast && !s && !writes(r->operation) && d->lanes->in_one_region(r->address, r->active))
         return;
     uint32_t lanes = r->active;
-    if (r->operation == EMU_LOAD && !d->hb.fine_grained && !(s && s->equal_writers))
+    if (r->operation == EMU_LOAD && !d->hb.fine_grained && !(s && s->equal_writers) &&
+        !accessed_by->copied)
         lanes = d->lanes->two_per_address(r->address, r->active);
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);

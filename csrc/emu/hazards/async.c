@@ -62,6 +62,16 @@ static void check_again(detector *d, const shadow *s, uint64_t granule, epoch no
         granule_report(d, s, granule, SMK_HAZARD_INIT_AGAIN, now, e);
 }
 
+/* Another block's is recorded, because it must not exit before. */
+static void read_object(detector *d, shadow *s, uint64_t granule, epoch now, bool is_other) {
+    if (!is_other) {
+        granule_check(d, s, granule, now);
+        return;
+    }
+    granule_check_value(d, s, granule, now);
+    granule_read(d, s, granule, now, &d->uninitialised_limits, &d->shared_limits);
+}
+
 /* Checks an operation on the mbarrier object itself. A bulk copy that completes on it reads it
  * through the asynchronous proxy. */
 static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
@@ -78,10 +88,8 @@ static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
             granule_write(d, s, k, now, &d->shared_limits, NULL);
         else if (event->address)
             check_proxy(d, s, k, now, SMK_HAZARD_PROXY_INIT);
-        else if (event->owner != event->member) /* which must not exit before */
-            granule_read(d, s, k, now, &d->uninitialised_limits, &d->shared_limits);
         else
-            granule_check(d, s, k, now);
+            read_object(d, s, k, now, event->owner != event->member);
     s->written |= initialises;
 }
 

@@ -14,7 +14,7 @@ void detector_set_limits(detector *d) {
         d->shared_limits = d->global_limits = (fast_path_limits){.zero = ~(epoch)0};
         return;
     }
-    const bool any_value = d->hazards->flags & SMK_EQUAL_WRITES; /* values do not matter */
+    const bool any_value = d->hazards->job->hazards & SMK_EQUAL_WRITES; /* values do not matter */
     d->uninitialised_limits = (fast_path_limits){begin, floor - begin, in_flight - begin, 0, 0};
     d->shared_limits = (fast_path_limits){0, floor, in_flight, 0, any_value ? in_flight : floor};
     d->global_limits = (fast_path_limits){begin, floor - begin, in_flight - begin, ~(epoch)0,

@@ -15,6 +15,8 @@
  *     equal_writes.c          writes that do not change a value
  *     cas_reads.c             reads whose value a compare-and-swap checks
  *     access.c                memory requests: fast path or slow path
+ *     undefined.c             values that nobody wrote, from loads to stores
+ *     undefined_copies.c      ... and in shared and global memory
  *     async.c                 mbarriers, copies in flight, the asynchronous proxy
  *     barriers.c              barriers that some threads do not reach
  *     shuffles.c              shuffles from lanes that do not take part
@@ -46,6 +48,7 @@ typedef struct site {
     bool transposed;   /* stmatrix.trans */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
     uint8_t path;      /* enum access_path */
+    uint32_t copied;   /* ld: by byte of a lane, whether its register is_copied */
 } site;
 
 typedef struct site_table {
@@ -76,6 +79,10 @@ typedef struct shadow {
      * one (access_list.c). */
     shadow_rows epochs;
     epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
+    /* A granule that holds a copy of what nobody wrote: the load that read it there, and where; 0:
+     * other granules. NULL: none so far. */
+    epoch *undefined;
+    uint64_t *undefined_from;
     epoch *equal_writers; /* index of a list of access_entry (equal_writes.c); NULL: none so far */
     unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
     uint64_t bytes;
@@ -86,7 +93,7 @@ typedef struct shadow {
     bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
     bool displaced;              /* some write before a last one is kept */
     bool has_uninitialised_read; /* in this block, not yet reported */
-    const unsigned char *words;  /* by word: written before this launch; NULL: not known */
+    const unsigned char *words;  /* by word, 1: written before this launch; NULL: not known */
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
@@ -129,9 +136,7 @@ typedef struct written_bytes {
 } written_bytes;
 
 struct hazards {
-    unsigned flags;
-    unsigned char *const *words; /* smk_job.written, of n_words buffers */
-    size_t n_words;
+    const smk_job *job;
     findings found;
     finding_context context;
     bool stopped, out_of_memory;
@@ -165,6 +170,12 @@ typedef struct member {
 
 typedef struct cas_reads cas_reads;
 
+/* A load of what nobody wrote: the load, and the address of the first such byte. */
+typedef struct undefined_origin {
+    epoch load;
+    uint64_t address;
+} undefined_origin;
+
 /* The detector's state for one host thread of a launch. */
 typedef struct detector {
     struct detector *next;
@@ -178,7 +189,9 @@ typedef struct detector {
     shadow *regions;       /* by region id; made at the first access */
     access_entry *entries; /* of lists; [0]: unused */
     uint32_t n_entries, entries_capacity, free_entries;
-    cas_reads *cas_reads; /* NULL: the module has no CAS */
+    cas_reads *cas_reads;             /* NULL: the module has no CAS */
+    struct undefined_warp *undefined; /* by member and warp; undefined.c */
+    uint32_t n_undefined;             /* how many registers and words they are */
     /* Of all members, one after the other. */
     matrix_reads *all_matrix_reads; /* by warp */
     uint32_t *all_last_runs;        /* by warp and site: the warp's clock when it last ran it */
@@ -251,6 +264,8 @@ static inline uint64_t shadow_granules(const shadow *s) {
 bool shadow_add_readers(detector *d, shadow *s);
 /* Adds the array of uninitialised reads. */
 bool shadow_add_uninitialised(detector *d, shadow *s);
+/* Adds the arrays of granules that hold a copy of what nobody wrote. */
+bool shadow_add_undefined(detector *d, shadow *s);
 /* Adds the array of last writes of another value. */
 bool shadow_add_changed(detector *d, shadow *s);
 /* Adds the array of lists of equal writers. */
@@ -286,10 +301,13 @@ void access_list_free(detector *d, epoch *list);
 
 void granule_report(detector *d, const shadow *s, uint64_t granule, smk_hazard_kind kind, epoch op,
                     epoch other);
-/* Checks a read and records it. The limits are those for the write epoch and for read epochs. */
+/* Checks a read of a granule against writes, and records it. The limits are those for the write
+ * epoch and for read epochs. */
 void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
                   const fast_path_limits *write_limits, const fast_path_limits *read_limits);
-/* Checks a read without recording it. */
+/* Checks that the value that is read is defined. */
+void granule_check_value(detector *d, shadow *s, uint64_t granule, epoch now);
+/* Both checks, without recording. */
 void granule_check(detector *d, shadow *s, uint64_t granule, epoch now);
 /* Checks a write and records it. value: the bytes that are written; NULL: unknown. */
 void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
@@ -330,6 +348,54 @@ void cas_reads_end_block(detector *d);
 /* Called after a launch, when the findings of all blocks are known. */
 void cas_reads_classify(hazards *h);
 
+/* ---- undefined.c ---- */
+
+bool undefined_init(detector *d); /* false: out of memory */
+void undefined_free(detector *d);
+void undefined_begin_block(detector *d);
+void undefined_moved(detector *d, const emu_move *move);
+/* Called before an access is recorded: a load gives its registers other values, and an access to
+ * local memory copies or uses what is there. */
+void undefined_request(detector *d, const emu_request *r, const site *accessed_by);
+/* An argument of printf in local memory is read. */
+void undefined_printed(detector *d, const emu_sync *event);
+/* A lane's load has read these of its bytes, which are undefined. */
+void undefined_loaded(detector *d, const emu_request *r, uint32_t lane, uint32_t bytes,
+                      undefined_origin origin);
+/* Whether it is a store of registers: not st.async, whose lanes stand for chunks. */
+static inline bool undefined_is_copied(const emu_request *r) {
+    return r->operation == EMU_STORE && r->ptx->op == PTX_OP_st;
+}
+/* Whether such a store has a value with undefined bytes; which bytes of a lane's, and their
+ * origin. */
+bool undefined_is_stored(const detector *d, const emu_request *r);
+uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane,
+                          undefined_origin *origin);
+
+/* ---- undefined_copies.c ---- */
+
+/* The copy of an undefined value that the granule holds; 0: none. */
+static inline epoch undefined_copy(const detector *d, const shadow *s, uint64_t granule) {
+    const bool is_past = s->is_shared && epoch_time(s->epochs.write[granule]) < d->hb.begin;
+    return s->undefined && !is_past ? s->undefined[granule] : 0;
+}
+/* Whether nobody has written the granule, or only such a copy. */
+static inline bool granule_is_undefined(const detector *d, const shadow *s, uint64_t granule) {
+    const epoch e = s->epochs.write[granule];
+    if (s->is_shared ? epoch_time(e) < d->hb.begin : !e)
+        return s->is_shared ||
+               (s->starts_uninitialised && !(s->words && s->words[granule << s->shift >> 2] == 1));
+    return s->undefined && s->undefined[granule];
+}
+/* The origin of its value, if the load `now` reads it: an earlier one, or `now`. */
+undefined_origin undefined_origin_of(const detector *d, const shadow *s, uint64_t granule,
+                                     epoch now);
+/* The granule has been written with a copy from `origin`. */
+void undefined_set(detector *d, shadow *s, uint64_t granule, undefined_origin origin);
+/* Called when a launch has ended and its written words are known: copies that global memory holds
+ * become unwritten words again, or findings where nothing follows them any further. */
+void undefined_note(hazards *h);
+
 /* ---- async.c ---- */
 
 void async_mbarrier(detector *d, const emu_sync *event);
@@ -364,6 +430,8 @@ void overlap_free(struct overlap *o);
 void unwritten_note(hazards *h);
 /* The words of smk_job.written of a region; NULL: there are none. */
 unsigned char *unwritten_words(const hazards *h, uint64_t region);
+/* The same, made if the buffer can have them. */
+unsigned char *unwritten_words_to_set(const hazards *h, uint64_t region);
 /* Called when the job ends. */
 void unwritten_report(hazards *h);
 void unwritten_free(hazards *h);

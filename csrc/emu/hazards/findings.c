@@ -176,19 +176,21 @@ static int compare(const void *left, const void *right) {
 }
 
 size_t findings_report(const findings *all, const finding_context *context, smk_hazard *out) {
+    size_t n = 0;
     for (size_t k = 0; k < all->n; k++) {
         const finding *f = &all->items[k];
-        out[k] = (smk_hazard){.kind = f->kind,
+        if (!f->count) continue;
+        out[n] = (smk_hazard){.kind = f->kind,
                               .party = describe_op(&f->op, context),
                               .other = describe_op(&f->other, context),
                               .count = f->count,
                               .step = f->step,
                               .message = f->message ? strdup(f->message) : NULL};
-        describe_location(f, context, &out[k]);
+        describe_location(f, context, &out[n++]);
     }
-    stable_sort(out, all->n, sizeof *out, compare);
+    stable_sort(out, n, sizeof *out, compare);
     size_t kept = 0;
-    for (size_t k = 0; k < all->n; k++)
+    for (size_t k = 0; k < n; k++)
         if (kept && !compare_lines(&out[kept - 1], &out[k])) {
             out[kept - 1].count += out[k].count;
             free(out[k].message);

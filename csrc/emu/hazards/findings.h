@@ -17,9 +17,10 @@ typedef struct finding {
     finding_op op, other; /* the one that comes last in the program, and the one before it */
     uint64_t address;     /* generic (machine/spaces.h); 0: none */
     uint32_t width;
-    uint64_t count;
-    uint64_t step; /* of a recorded run: the one that revealed it */
-    char *message; /* owned */
+    uint64_t count; /* 0: not to be reported */
+    uint64_t step;  /* of a recorded run: the one that revealed it */
+    bool of_copy;   /* no finding if the operation, or the other, is in a race, too */
+    char *message;  /* owned */
 } finding;
 
 typedef struct findings {

@@ -40,7 +40,8 @@ void granule_report(detector *d, const shadow *s, uint64_t granule, smk_hazard_k
                                       .other = detector_op(d, other),
                                       .address = s->base + (granule << s->shift),
                                       .width = 1u << s->shift,
-                                      .count = 1});
+                                      .count = 1,
+                                      .of_copy = kind == SMK_HAZARD_UNINITIALISED && other});
 }
 
 static void report_race(detector *d, const shadow *s, uint64_t granule, epoch earlier,
@@ -66,6 +67,15 @@ static void record_uninitialised(detector *d, shadow *s, uint64_t granule, epoch
         s->uninitialised_read[granule] = now;
 }
 
+void granule_check_value(detector *d, shadow *s, uint64_t granule, epoch now) {
+    if (!granule_is_undefined(d, s, granule)) return;
+    const epoch copy = undefined_copy(d, s, granule);
+    if (!copy && s->is_shared)
+        record_uninitialised(d, s, granule, now);
+    else
+        granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, copy);
+}
+
 static bool are_morally_strong(const detector *d, epoch earlier, epoch now) {
     return is_morally_strong(&d->hazards->sites, earlier, now, hb_scope_between(&d->hb, earlier));
 }
@@ -81,15 +91,7 @@ static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
                        now, e);
         return false;
     }
-    if (!e || (is_shared && epoch_time(e) < d->hb.begin)) {
-        const bool reads = !now_writes || epoch_kind(now) == ATOMIC;
-        if (reads && is_shared)
-            record_uninitialised(d, s, granule, now);
-        else if (reads && s->starts_uninitialised &&
-                 !(s->words && s->words[granule << s->shift >> 2]))
-            granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
-        return false;
-    }
+    if (!e || (is_shared && epoch_time(e) < d->hb.begin)) return false;
     if (hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now)) return false;
     if (!same_value) report_race(d, s, granule, e, true, now, now_writes);
     return true;
@@ -139,6 +141,7 @@ static void check_readers(detector *d, shadow *s, uint64_t granule, epoch now) {
 }
 
 void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
+    granule_check_value(d, s, granule, now);
     check_write(d, s, granule, now, false, false);
 }
 
@@ -219,6 +222,7 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
     bool races = false;
     if (changed) report_race(d, s, granule, changed, true, now, true);
     if (!same_value) note_change(d, s, granule, limits);
+    if (epoch_kind(now) == ATOMIC) granule_check_value(d, s, granule, now);
     if (!passes_fast_path(last, now, limits) || epoch_kind(now) == ATOMIC)
         races = check_write(d, s, granule, now, true, same_value);
     if (same_value && (races || equal_writes_any(s, granule))) {
@@ -273,6 +277,7 @@ void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
             check_reader(d, s, granule, s->epochs.other_read[granule], now);
     }
     if (s->has_uninitialised_read) resolve_uninitialised(d, s, granule, now);
+    if (s->undefined) s->undefined[granule] = 0;
     if (s->epochs.read_shared) s->epochs.read_shared[granule] = 0;
     const bool recent = epoch_time(*last) >= d->hb.floor && epoch_time(*last) != TIME_IN_FLIGHT;
     const bool merge = recent && !d->hb.fine_grained && epoch_kind(now) != WEAK;

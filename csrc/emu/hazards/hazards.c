@@ -21,7 +21,7 @@
 
 static bool init_shared(detector *d, member *m) {
     return shadow_init(&m->shared, REGION_BASE(REGION_SHARED), d->launch->shared_region_bytes,
-                       !(d->hazards->flags & SMK_EQUAL_WRITES));
+                       !(d->hazards->job->hazards & SMK_EQUAL_WRITES));
 }
 
 /* The logical clock has restarted: epochs from before would look recent. */
@@ -52,6 +52,7 @@ static void begin_block(detector *d, const uint32_t block[3], uint32_t k) {
         d->barrier_clock[warp] = d->launch_waited[warp] = d->last_access[warp] = 0;
         d->matrix_reads[warp].n = 0;
     }
+    undefined_begin_block(d);
     if (d->n_members == 1) detector_add_block(d, d->hb.begin, block);
     detector_set_limits(d);
 }
@@ -73,6 +74,11 @@ static void on_block(void *state, const uint32_t block[3], uint32_t member, bool
 static void on_memory(void *state, const emu_request *request) {
     detector *d = state;
     if (!d->full) access_request(d, request);
+}
+
+static void on_moved(void *state, const emu_move *move) {
+    detector *d = state;
+    if (d->n_undefined) undefined_moved(d, move);
 }
 
 static void cluster_wait(detector *d, const emu_sync *event) {
@@ -109,6 +115,9 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_PROXY_FENCE: hb_proxy_fence(&d->hb, event->warp, event->lanes); break;
     case EMU_MATRIX_COMMIT:
     case EMU_MATRIX_WAIT: async_matrix_group(d, event); break;
+    case EMU_PRINTED:
+        if (d->n_undefined) undefined_printed(d, event);
+        break;
     case EMU_SHUFFLE_ABSENT:
     case EMU_SHUFFLE_OUTSIDE: shuffle_event(d, event); break;
     }
@@ -123,7 +132,7 @@ static bool is_exhausted(const detector *d) {
 static bool on_exhausted(void *state) {
     detector *d = state;
     const bool exhausted = is_exhausted(d);
-    if (!(d->hazards->flags & SMK_UNTIL_FULL)) return exhausted;
+    if (!(d->hazards->job->hazards & SMK_UNTIL_FULL)) return exhausted;
     if (exhausted && !d->full) {
         d->hazards->full = true;
         while (d->found.n > d->n_found)
@@ -176,6 +185,7 @@ static void detector_free(detector *d) {
     free(d->all_matrix_reads);
     free(d->members);
     cas_reads_free(d);
+    undefined_free(d);
     free(d->block_begins);
     free(d->block_indices);
     free(d);
@@ -202,7 +212,8 @@ static void *on_fork(void *self) {
     bool started = hb_init(&d->hb, l, h->sites.fine_grained, between_groups) && d->members;
     for (uint32_t k = 0; started && k < d->n_members; k++)
         started = init_shared(d, &d->members[k]);
-    if (started && cas_reads_init(d) && d->regions && d->all_last_runs && d->all_matrix_reads)
+    if (started && cas_reads_init(d) && undefined_init(d) && d->regions && d->all_last_runs &&
+        d->all_matrix_reads)
         return d;
     detector_free(d);
     return NULL;
@@ -259,6 +270,7 @@ static void on_finish(void *self) {
     if (!h->full) blocks_compare(h);
     cas_reads_classify(h);
     unwritten_note(h);
+    undefined_note(h);
     for (detector *d = h->joined, *next; d; d = next) {
         next = d->next;
         detector_free(d);
@@ -266,12 +278,9 @@ static void on_finish(void *self) {
     h->joined = NULL;
 }
 
-hazards *hazards_new(unsigned flags, unsigned char *const *words, size_t n_buffers) {
+hazards *hazards_new(const smk_job *job) {
     hazards *h = calloc(1, sizeof *h);
-    if (!h) return NULL;
-    h->flags = flags;
-    h->words = words;
-    h->n_words = words ? n_buffers : 0;
+    if (h) h->job = job;
     return h;
 }
 
@@ -291,6 +300,7 @@ emu_observer hazards_observer(hazards *h) {
                           .join = on_join,
                           .finish = on_finish,
                           .memory = on_memory,
+                          .moved = on_moved,
                           .sync = on_sync,
                           .block = on_block,
                           .exhausted = on_exhausted,

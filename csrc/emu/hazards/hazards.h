@@ -7,8 +7,8 @@
 
 typedef struct hazards hazards;
 
-/* flags, and `words` of n_buffers buffers: smk_job.hazards and .written. NULL: out of memory. */
-hazards *hazards_new(unsigned flags, unsigned char *const *words, size_t n_buffers);
+/* The job must stay valid as long as the hazards. NULL: out of memory. */
+hazards *hazards_new(const smk_job *job);
 void hazards_free(hazards *h);
 emu_observer hazards_observer(hazards *h);
 

@@ -86,22 +86,22 @@ undo:
 }
 
 /* The switch makes the number of words per lane a constant. */
-static bool lanes_read(shadow_rows rows, const lane_words *words, epoch lane0_epoch,
+static bool lanes_read(const shadow_rows *rows, const lane_words *words, epoch lane0_epoch,
                        const fast_path_limits *write_limits, const fast_path_limits *read_limits) {
     switch (words->width) {
-    case 4: return read_lanes(rows, words, 1, lane0_epoch, write_limits, read_limits);
-    case 16: return read_lanes(rows, words, 4, lane0_epoch, write_limits, read_limits);
+    case 4: return read_lanes(*rows, words, 1, lane0_epoch, write_limits, read_limits);
+    case 16: return read_lanes(*rows, words, 4, lane0_epoch, write_limits, read_limits);
     default:
-        return read_lanes(rows, words, words->width / 4, lane0_epoch, write_limits, read_limits);
+        return read_lanes(*rows, words, words->width / 4, lane0_epoch, write_limits, read_limits);
     }
 }
 
-static bool lanes_write(shadow_rows rows, const lane_words *words, epoch lane0_epoch,
+static bool lanes_write(const shadow_rows *rows, const lane_words *words, epoch lane0_epoch,
                         const fast_path_limits *limits) {
     switch (words->width) {
-    case 4: return write_lanes(rows, words, 1, lane0_epoch, limits);
-    case 16: return write_lanes(rows, words, 4, lane0_epoch, limits);
-    default: return write_lanes(rows, words, words->width / 4, lane0_epoch, limits);
+    case 4: return write_lanes(*rows, words, 1, lane0_epoch, limits);
+    case 16: return write_lanes(*rows, words, 4, lane0_epoch, limits);
+    default: return write_lanes(*rows, words, words->width / 4, lane0_epoch, limits);
     }
 }
 

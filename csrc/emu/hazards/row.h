@@ -65,9 +65,9 @@ typedef struct row_functions {
 } row_functions;
 
 typedef struct lane_functions {
-    bool (*read)(shadow_rows rows, const lane_words *words, epoch lane0_epoch,
+    bool (*read)(const shadow_rows *rows, const lane_words *words, epoch lane0_epoch,
                  const fast_path_limits *write_limits, const fast_path_limits *read_limits);
-    bool (*write)(shadow_rows rows, const lane_words *words, epoch lane0_epoch,
+    bool (*write)(const shadow_rows *rows, const lane_words *words, epoch lane0_epoch,
                   const fast_path_limits *limits);
     /* Whether all words of all lanes are read-shared. */
     bool (*read_shared)(const uint32_t *read_shared, const lane_words *words, epoch floor,

@@ -39,6 +39,8 @@ static void free_arrays(shadow *s) {
     epochs_free(s, s->epochs.read);
     epochs_free(s, s->epochs.other_read);
     epochs_free(s, s->uninitialised_read);
+    epochs_free(s, s->undefined);
+    epochs_free(s, s->undefined_from);
     epochs_free(s, s->equal_writers);
     epochs_free(s, s->epochs.changed);
     zeros_free(s->epochs.read_shared, array_epochs(s) * sizeof(uint32_t));
@@ -70,6 +72,17 @@ bool shadow_add_uninitialised(detector *d, shadow *s) {
     s->uninitialised_read = epochs_new(s);
     d->out_of_memory |= !s->uninitialised_read;
     return s->uninitialised_read != NULL;
+}
+
+bool shadow_add_undefined(detector *d, shadow *s) {
+    s->undefined = epochs_new(s);
+    s->undefined_from = epochs_new(s);
+    if (s->undefined && s->undefined_from) return true;
+    epochs_free(s, s->undefined);
+    epochs_free(s, s->undefined_from);
+    s->undefined = s->undefined_from = NULL;
+    d->out_of_memory = true;
+    return false;
 }
 
 bool shadow_add_changed(detector *d, shadow *s) {
@@ -149,11 +162,14 @@ bool shadow_refine(detector *d, shadow *s) {
     refined.shift = 0;
     refined.epochs = (shadow_rows){0}; /* no read_shared: it is for word granules only */
     refined.uninitialised_read = refined.equal_writers = NULL;
+    refined.undefined = refined.undefined_from = NULL;
     if (!refine_epochs(s, s->epochs.write, &refined, &refined.epochs.write) ||
         !refine_epochs(s, s->epochs.read, &refined, &refined.epochs.read) ||
         !refine_epochs(s, s->epochs.other_read, &refined, &refined.epochs.other_read) ||
         !refine_epochs(s, s->epochs.changed, &refined, &refined.epochs.changed) ||
         !refine_epochs(s, s->uninitialised_read, &refined, &refined.uninitialised_read) ||
+        !refine_epochs(s, s->undefined, &refined, &refined.undefined) ||
+        !refine_epochs(s, s->undefined_from, &refined, &refined.undefined_from) ||
         !refine_epochs(s, s->equal_writers, &refined, &refined.equal_writers)) {
         free_arrays(&refined);
         d->out_of_memory = true;

@@ -54,7 +54,26 @@ static enum access_path path_of(const ptx_instruction *p) {
     }
 }
 
-static site classify(const ptx_instruction *p) {
+/* site.copied of an ld. */
+static uint32_t copied_bytes(const ptx_function *f, const ptx_instruction *p) {
+    enum { MAX_BYTES = 32 };
+    if (p->op != PTX_OP_ld || !p->types || !p->n_operands) return 0;
+    const ptx_operand *to = &p->operands[0];
+    const uint32_t width = ptx_type_size[__builtin_ctz(p->types)], n = count_elements(p);
+    if (width * n > MAX_BYTES) return 0;
+    uint32_t copied = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const ptx_operand *item = n == 1                                      ? to
+                                  : to->kind == PTX_VECTOR && k < to->n_items ? &to->items[k]
+                                                                              : NULL;
+        const bool unused = item && item->kind == PTX_SINK;
+        if (unused || (item && item->kind == PTX_REGISTER && f->registers[item->reg].is_copied))
+            copied |= ((1u << width) - 1) << k * width;
+    }
+    return copied;
+}
+
+static site classify(const ptx_function *f, const ptx_instruction *p) {
     const bool atomic = ptx_facts(p)->sync == SYNC_ATOMIC || p->has & PTX_HAS_REDUCE;
     const bool strong =
         p->has & (acquires | releases | PTX_HAS_VOLATILE | PTX_HAS_RELAXED | PTX_HAS_MMIO);
@@ -67,7 +86,8 @@ static site classify(const ptx_instruction *p) {
                   .stores = stores_known_value(p),
                   .transposed = is_transposed(p),
                   .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK,
-                  .path = (uint8_t)path_of(p)};
+                  .path = (uint8_t)path_of(p),
+                  .copied = copied_bytes(f, p)};
 }
 
 /* Whether it synchronises less than the whole block: any synchronisation except __syncthreads. */
@@ -114,7 +134,7 @@ bool sites_read(site_table *t, const ptx_module *module, const ptx_function *ent
         t->functions[t->n_functions] = f;
         t->first_site[t->n_functions++] = next;
         for (uint32_t i = 0; i < f->n_instructions; i++) {
-            t->sites[next++] = classify(&f->instructions[i]);
+            t->sites[next++] = classify(f, &f->instructions[i]);
             t->several_paths |= path_of(&f->instructions[i]) != PATH_POINTER;
             t->has_cas |= (f->instructions[i].has & PTX_HAS_CAS) != 0;
             t->fine_grained |= is_fine_grained(&f->instructions[i]);

@@ -20,9 +20,16 @@ static void collect_region(const shadow *s, unsigned char *written) {
 }
 
 unsigned char *unwritten_words(const hazards *h, uint64_t region) {
-    return region >= REGION_BUFFERS && region - REGION_BUFFERS < h->n_words
-               ? h->words[region - REGION_BUFFERS]
+    return region >= REGION_BUFFERS && h->job->written &&
+                   region - REGION_BUFFERS < h->job->n_buffers
+               ? h->job->written[region - REGION_BUFFERS]
                : NULL;
+}
+
+unsigned char *unwritten_words_to_set(const hazards *h, uint64_t region) {
+    unsigned char *words = unwritten_words(h, region);
+    if (words || region < REGION_BUFFERS || !h->job->begin_written) return words;
+    return h->job->begin_written((size_t)(region - REGION_BUFFERS));
 }
 
 /* Sets the words that this launch has written, or all if that is not known. */
@@ -32,7 +39,7 @@ static void set_words(const hazards *h, uint32_t k, unsigned char *words) {
         const shadow *s = &d->regions[k];
         if (d->epochs_cleared) memset(words, 1, size_from((bytes + WORD_BYTES - 1) / WORD_BYTES));
         for (uint64_t at = 0; s->epochs.write && at < bytes; at += 1u << s->shift)
-            words[at / WORD_BYTES] |= s->epochs.write[at >> s->shift] != 0;
+            if (s->epochs.write[at >> s->shift]) words[at / WORD_BYTES] = 1;
     }
 }
 

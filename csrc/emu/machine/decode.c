@@ -126,6 +126,17 @@ static smk_code check_frame(const decoder *dc, smk_status *status) {
                     dc->function->name, MAX_BLOCK_BYTES);
 }
 
+/* Whether it is a mov to registers whose values are only copied. */
+static bool copies_registers(const ptx_function *f, const ptx_instruction *p) {
+    const ptx_operand *to = p->operands;
+    if (p->op != PTX_OP_mov) return false;
+    if (to->kind == PTX_REGISTER) return f->registers[to->reg].is_copied;
+    for (uint32_t k = 0; k < to->n_items; k++)
+        if (to->items[k].kind == PTX_REGISTER && f->registers[to->items[k].reg].is_copied)
+            return true;
+    return false;
+}
+
 static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
     dc->ptx = &dc->function->instructions[k];
     dc->first[k] = dc->n_code;
@@ -136,6 +147,10 @@ static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
         return smk_fail_memory(status, sizeof(insn) * dc->function->n_instructions, "decoded PTX");
     if (check_frame(dc, status)) return status->code;
     if (!out.exec) return unsupported(dc, status);
+    if (copies_registers(dc->function, dc->ptx)) {
+        out.unobserved = out.exec;
+        out.exec = exec_moved;
+    }
     if (out.unobserved && !dc->program->observed) {
         out.exec = out.unobserved;
         out.unobserved = NULL;

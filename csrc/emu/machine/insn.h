@@ -21,19 +21,19 @@ struct insn {
     uint32_t d, a, b, c, e; /* frame offsets: destination, sources */
     uint32_t guard;
     bool guard_negated;
-    uint8_t width;          /* memory: bytes of an element */
-    uint8_t count;          /* memory: elements of a vector access */
-    uint8_t flags;          /* as the select function defines */
-    uint8_t space;          /* memory: a ptx_space */
-    uint8_t operation;      /* memory: an emu_operation */
-    uint8_t wide;           /* memory: whether address a has 64 bits per lane */
-    int64_t imm;            /* address offset, lane mask, ...: as the select function defines */
-    const insn *target;     /* branches */
-    const insn *reconverge; /* reconvergence point; NULL: none before the exit */
-    const uint32_t *list;   /* frame offsets of further operands */
-    const void *extra;      /* from decode_alloc; as the select function defines */
-    exec_fn unobserved; /* memory: the plain handler, if exec reports to the observer; else NULL */
-    uint32_t index;     /* of the PTX instruction in its function; observers index by it */
+    uint8_t width;              /* memory: bytes of an element */
+    uint8_t count;              /* memory: elements of a vector access */
+    uint8_t flags;              /* as the select function defines */
+    uint8_t space;              /* memory: a ptx_space */
+    uint8_t operation;          /* memory: an emu_operation */
+    uint8_t wide;               /* memory: whether address a has 64 bits per lane */
+    int64_t imm;                /* address offset, lane mask, ...: as the select function defines */
+    const insn *target;         /* branches */
+    const insn *reconverge;     /* reconvergence point; NULL: none before the exit */
+    const uint32_t *list;       /* frame offsets of further operands */
+    const void *extra;          /* from decode_alloc; as the select function defines */
+    exec_fn unobserved;         /* the plain handler, if exec reports to the observer; else NULL */
+    uint32_t index;             /* of the PTX instruction in its function; observers index by it */
     const ptx_instruction *ptx; /* NULL: a hidden instruction (decode.c) */
 };
 

@@ -459,6 +459,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .caller = pthread_self(),
                 .finished = job->finished,
                 .max_instructions = job->max_instructions,
+                .of_program = job->of_program,
                 .children = job->children,
                 .slice = SLICE,
                 .status = status};

@@ -44,6 +44,7 @@ typedef struct launch {
     uint64_t first_block;       /* this launch's first block in that numbering */
     const uint64_t *sample;     /* the blocks to observe, ascending; NULL: all */
     uint64_t n_sample;
+    bool of_program;    /* smk_job.of_program */
     uint32_t n_warps;   /* per block */
     uint32_t registers; /* per thread; 0: not known (registers.c) */
     bool overlaps; /* programmatic dependent launch: may start before the previous launch ends */

@@ -45,6 +45,7 @@ static emu_request request_of(const warp *w, const insn *i, ptx_space space,
         .slots = i->list,
         .elements = i->count,
         .slot_bytes = i->c,
+        .registers = w->frame,
     };
 }
 
@@ -161,6 +162,16 @@ const insn *exec_observed(warp *w, const insn *i) {
     if (next)
         observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation,
                        (uint32_t)i->width * i->count, address, w->active);
+    return next;
+}
+
+const insn *exec_moved(warp *w, const insn *i) {
+    const block *b = w->block;
+    const insn *next = i->unobserved(w, i);
+    if (!b->observer->moved) return next;
+    const emu_move move = {
+        i->ptx, w->split->frame->program->function, w->frame, b->member, w->index, w->active};
+    b->observer->moved(b->observer_state, &move);
     return next;
 }
 

@@ -8,6 +8,9 @@
 /* Wrapper around a memory instruction's handler: reports one request of the active lanes. */
 const insn *exec_observed(warp *w, const insn *i);
 
+/* The same around a mov: reports its registers. */
+const insn *exec_moved(warp *w, const insn *i);
+
 /* Reports an event of these lanes, if there is an observer for it. */
 void observe_sync(const warp *w, const insn *i, emu_sync_kind kind, uint32_t lanes);
 void observe_event(const warp *w, emu_sync event);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "block.h"
+#include "observe.h"
 
 enum {
     MAX_LAUNCH_BYTES = 16 << 20, /* further output is counted and dropped */
@@ -82,6 +83,13 @@ static uint64_t read_argument(printing *p, uint32_t bytes) {
         return 0;
     }
     memcpy(&value, at, bytes);
+    const uint64_t offset = REGION_OFFSET(p->arguments);
+    if (REGION_OF(p->arguments) == REGION_LOCAL)
+        observe_event(p->w, (emu_sync){.kind = EMU_PRINTED,
+                                       .ptx = p->i->ptx,
+                                       .lanes = 1u << p->lane,
+                                       .address = &offset,
+                                       .width = bytes});
     p->arguments += bytes;
     p->n_arguments++;
     return value;

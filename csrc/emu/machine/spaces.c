@@ -33,9 +33,11 @@ static uint64_t nearest_region(uint64_t address) {
     return (address + (REGION_BASE(1) >> 1)) >> REGION_SHIFT;
 }
 
-/* A pointer of the program that was given to the kernel: in no region, but mapped. */
+/* A pointer of the program that was given to the kernel: in no region, but mapped. Elsewhere the
+ * system is not asked, as its answer differs from process to process. */
 static bool is_of_host(const warp *w, uint64_t address) {
     const uint64_t id = REGION_OF(address);
+    if (!w->block->launch->of_program) return false;
     const bool in_region = id != REGION_NONE && id < w->block->launch->n_regions &&
                            (id < REGION_BUFFERS || w->block->regions[id].size > 0);
     return !in_region && pages_are_mapped(address);

@@ -64,7 +64,16 @@ typedef struct emu_request {
     const unsigned char *frame;
     const uint32_t *slots; /* offsets in the frame */
     uint32_t elements, slot_bytes;
+    const unsigned char *registers; /* the warp's frame, also of loads */
 } emu_request;
+
+/* A warp has run a mov to a register whose values are only copied (ptx_register.is_copied). */
+typedef struct emu_move {
+    const ptx_instruction *ptx;
+    const ptx_function *function;
+    const unsigned char *registers; /* the warp's frame */
+    uint32_t member, warp, active;
+} emu_move;
 
 /* Events that order accesses, or that this order depends on. */
 typedef enum emu_sync_kind {
@@ -88,7 +97,8 @@ typedef enum emu_sync_kind {
     /* A lane's shuffle reads lane `object`, which does not take part: in its member mask, or
      * not. */
     EMU_SHUFFLE_ABSENT,
-    EMU_SHUFFLE_OUTSIDE
+    EMU_SHUFFLE_OUTSIDE,
+    EMU_PRINTED /* printf reads a lane's argument: `width` bytes of local memory at address[0] */
 } emu_sync_kind;
 
 typedef struct emu_sync {
@@ -153,6 +163,7 @@ typedef struct emu_observer {
     void (*join)(void *self, void *state); /* merges and frees the state */
     void (*finish)(void *self);            /* called after all host threads have joined */
     void (*memory)(void *state, const emu_request *request);
+    void (*moved)(void *state, const emu_move *move);
     /* Counters of the function's instructions, which the interpreter increments; NULL: none. */
     emu_executed *(*executed)(void *state, const ptx_function *function);
     /* A warp arrives; complete: the arrival completed the barrier. */

@@ -50,6 +50,11 @@ static void on_memory(void *state, const emu_request *request) {
     BOTH(s->pair, memory, s->first, s->second, request);
 }
 
+static void on_moved(void *state, const emu_move *move) {
+    const pair_state *s = state;
+    BOTH(s->pair, moved, s->first, s->second, move);
+}
+
 /* At most one of the two has this hook. */
 static emu_executed *on_executed(void *state, const ptx_function *function) {
     const pair_state *s = state;
@@ -99,6 +104,7 @@ emu_observer observer_of_pair(observer_pair *pair) {
                           .join = on_join,
                           .finish = on_finish,
                           .memory = on_memory,
+                          .moved = pair->first.moved || pair->second.moved ? on_moved : NULL,
                           .executed = on_executed,
                           .barrier = on_barrier,
                           .sync = on_sync,

@@ -231,6 +231,7 @@ static bool complete(parser *p, ptx_function *f) {
         if (parser_poll(p, 0)) parser_no_memory(p, f->n_instructions);
         goto out;
     }
+    ptx_find_copied(f);
     f->is_declaration = false;
     done = true;
 out:

@@ -208,7 +208,7 @@ static void on_memory(void *state, const emu_request *request) {
 
 static void on_sync(void *state, const emu_sync *event) {
     recorder *r = state;
-    if (r->phase == AFTER_WINDOW || !LIST_ROOM(r, &r->events)) return;
+    if (r->phase == AFTER_WINDOW || event->kind == EMU_PRINTED || !LIST_ROOM(r, &r->events)) return;
     pending_event *p = &r->events.items[r->events.n++];
     p->sync = *event;
     if (!event->address) return;
