@@ -1,6 +1,6 @@
 """Times 16-bit products with all widths of tiles and K ranges; fits the planner to them.
 
-    python benchmarks/gpu.py columns --minutes 1.5   # on a GPU: writes results/columns-<gpu>.json.xz
+    python benchmarks/gpu.py columns --minutes 1.5   # on a GPU: writes results/columns-GPU.json.xz
     python benchmarks/columns.py columns-nvidia-h200 # anywhere: writes csrc/core/ring_costs.def
 
 The calls are random, of rows that TMA reads in place. A call has the times of cuBLAS too, which the

@@ -1,6 +1,7 @@
 """What tests share: whether there is a GPU, and comparisons that a NaN cannot slip through, with
 tolerances from K and the precision."""
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -29,13 +30,16 @@ def environment(*folders, **variables):
     return {**os.environ, **{k: str(v) for k, v in variables.items()}, "PYTHONPATH": path}
 
 
-def record(name):
-    """What a long run or a GPU's run left in benchmarks/results; None where there is no record."""
+def benchmark(name):
+    """A module of the folder benchmarks."""
     if (folder := str(ROOT / "benchmarks")) not in sys.path:
         sys.path.append(folder)
-    from records import read
+    return importlib.import_module(name)
 
-    return read(name)
+
+def record(name):
+    """What a long run or a GPU's run left in benchmarks/results; None where there is no record."""
+    return benchmark("records").read(name)
 
 
 def malloc_bytes():

@@ -61,11 +61,14 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double waves = ceil(full / blocks), free = blocks * waves - full;
     const double last = narrow > free ? ceil((narrow - free) / blocks) : 0;
     const double each = ceil(c->steps / c->ranges);
-    const double steps = each * (waves + last * round_to(rest, 32) / c->columns);
+    const double rows = least(c->m, c->rows);
+    /* A narrow tile has fewer products, but needs all of A's bytes. */
+    const double share = (rows + round_to(rest, 32)) / (rows + c->columns);
+    const double steps = each * (waves + last * share);
     const double copied = least(c->n, round_to(c->columns, c->operands[1].mn_major ? 64 : 1));
     const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
     const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
-    const double rows = least(c->m, c->rows), elements = c->m * c->n * c->batch;
+    const double elements = c->m * c->n * c->batch;
     const bool parts = c->ranges > 1;
     out[RING_CALL] = 1;
     out[RING_TILES] = waves + last;
