@@ -92,10 +92,14 @@ double ring_predicts(const ring_work *c) {
     return sum;
 }
 
-/* Numbers of ranges to try: 1, 2, 3, 4, 6, 9, 13, ..., and the one that fills a wave. */
-static int64_t next_ranges(int64_t ranges, int64_t fill) {
-    const int64_t next = ranges < 4 ? ranges + 1 : ranges + ranges / 2;
-    return ranges < fill && fill < next ? fill : next;
+/* Numbers of ranges to try: 1, 2, 3, 4, 6, 9, 13, ..., and those that fill one wave, and two. */
+static int64_t next_ranges(int64_t ranges, double wave) {
+    int64_t next = ranges < 4 ? ranges + 1 : ranges + ranges / 2;
+    for (int waves = 1; waves <= 2; waves++) {
+        const int64_t fill = (int64_t)(waves * wave);
+        if (ranges < fill && fill < next) next = fill;
+    }
+    return next;
 }
 
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
@@ -124,10 +128,10 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     const bool chosen = given > 0;
     for (int64_t n = first; n <= last; n += 32) {
         const double tiles = ceil(c.m / c.rows) * ceil(c.n / (double)n) * c.batch;
-        const double most_ranges = least(2 * c.multiprocessors / tiles, c.steps / 2);
-        const int64_t fill = (int64_t)(c.multiprocessors / tiles);
+        const double wave = c.multiprocessors / tiles;
+        const double most_ranges = least(2 * wave, c.steps / 2);
         c.columns = (double)n;
-        for (int64_t ranges = chosen ? *split : 1;; ranges = next_ranges(ranges, fill)) {
+        for (int64_t ranges = chosen ? *split : 1;; ranges = next_ranges(ranges, wave)) {
             c.ranges = chosen ? (double)ranges : ceil(c.steps / ceil(c.steps / (double)ranges));
             const double time = ring_predicts(&c);
             if (time <= shortest) {
@@ -135,7 +139,7 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
                 *columns = n;
                 if (!chosen) *split = (int64_t)c.ranges;
             }
-            if (chosen || (double)next_ranges(ranges, fill) > most_ranges) break;
+            if (chosen || (double)next_ranges(ranges, wave) > most_ranges) break;
         }
     }
     return shortest;
