@@ -40,8 +40,14 @@ void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
                                 .alignment = (k_major[i] ? sizes[2] : sizes[i]) * unit};
 }
 
+/* ceil, of numbers from 0 to 2^53: without SSE4.1 that of libm takes most of the planner's time. */
+static double up(double x) {
+    const double whole = (double)(int64_t)x;
+    return whole < x ? whole + 1 : whole;
+}
+
 static double round_to(double x, double step) {
-    return ceil(x / step) * step;
+    return up(x / step) * step;
 }
 
 /* How much longer rows take that do not begin at whole lines, or sectors, of global memory. */
@@ -50,17 +56,18 @@ static double weight_of(const ring_operand *x) {
 }
 
 void ring_terms(const ring_work *c, double out[RING_TERMS]) {
-    const double down = ceil(c->m / c->rows), across = ceil(c->n / c->columns);
-    const double rest = fmod(c->n, c->columns), all = down * across * c->ranges * c->batch;
+    const double down = up(c->m / c->rows), across = up(c->n / c->columns);
+    const double rest = c->n - (across - 1) * c->columns; /* columns of the last tile */
+    const double all = down * across * c->ranges * c->batch;
     const bool has_narrow = ring_is_narrow((int64_t)c->n, (int64_t)c->columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
     const double resident =
         (double)ring_blocks((int64_t)c->rows, (int64_t)all, (int64_t)c->multiprocessors);
     const double room = c->multiprocessors * resident;
-    const double blocks = full <= room ? least(all, room) : ceil(full / ceil(full / room));
-    const double waves = ceil(full / blocks), free = blocks * waves - full;
-    const double last = narrow > free ? ceil((narrow - free) / blocks) : 0;
-    const double each = ceil(c->steps / c->ranges);
+    const double blocks = full <= room ? least(all, room) : up(full / up(full / room));
+    const double waves = up(full / blocks), free = blocks * waves - full;
+    const double last = narrow > free ? up((narrow - free) / blocks) : 0;
+    const double each = up(c->steps / c->ranges);
     const double rows = least(c->m, c->rows);
     /* A narrow tile has fewer products, but needs all of A's bytes. */
     const double share = (rows + round_to(rest, 32)) / (rows + c->columns);
@@ -127,12 +134,12 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     if (c.m * c.n * c.steps * c.batch == 0) return 0;
     const bool chosen = given > 0;
     for (int64_t n = first; n <= last; n += 32) {
-        const double tiles = ceil(c.m / c.rows) * ceil(c.n / (double)n) * c.batch;
+        const double tiles = up(c.m / c.rows) * up(c.n / (double)n) * c.batch;
         const double wave = c.multiprocessors / tiles;
         const double most_ranges = least(2 * wave, c.steps / 2);
         c.columns = (double)n;
         for (int64_t ranges = chosen ? *split : 1;; ranges = next_ranges(ranges, wave)) {
-            c.ranges = chosen ? (double)ranges : ceil(c.steps / ceil(c.steps / (double)ranges));
+            c.ranges = chosen ? (double)ranges : up(c.steps / up(c.steps / (double)ranges));
             const double time = ring_predicts(&c);
             if (time <= shortest) {
                 shortest = time;
