@@ -25,6 +25,8 @@ BASES = {SHARED: "%s", GLOBAL: "%g", LOCAL: "%l"}
 
 Origin = int | None  # the line of the load; None: the byte is defined
 Value = list[Origin]
+Used = dict[str, int]  # by register: a mask of the bytes that are not only copied
+ALL = 0xFFFF
 
 
 @dataclass
@@ -39,14 +41,16 @@ class Thread:
 
 @dataclass
 class Statement:
-    """One instruction. kind: ld, st, mov, add. Registers that it writes, and reads."""
+    """One instruction. kind: ld, st, mov, use. Registers that it writes, and reads; of a use the
+    bytes of its sources."""
 
     kind: str
     text: str
     to: list[str]
     sources: list[str]
     guard: int  # lanes whose number has this bit run it; 0: all
-    run: Callable[[Thread, int, set[str]], None]
+    run: Callable[[Thread, int, Used], None]
+    uses: int = ALL
 
 
 def braces(items: list[str]) -> str:
@@ -76,7 +80,7 @@ def load(rng: random.Random) -> Statement:
         to[0] = names[0]
     at = rng.randrange(0, BYTES, n * width)
 
-    def run(t: Thread, line: int, copied: set[str]) -> None:
+    def run(t: Thread, line: int, used: Used) -> None:
         memory, origin = t.memory[space], None
         if space == LOCAL:  # one for the whole access
             origin = origin_of(memory[at : at + n * width])
@@ -87,7 +91,9 @@ def load(rng: random.Random) -> Statement:
             for b in where:
                 never = space == SHARED and b not in t.written
                 undefined = memory[b] or (line if never else None)
-                if undefined and name != "_" and name not in copied:
+                mask = used.get(name, 0)
+                mask = ALL if mask >> width else mask  # the sign of a narrow element
+                if undefined and name != "_" and mask >> len(value) & 1:
                     if space == LOCAL and origin:
                         t.found.add((origin, None))
                     elif memory[b] or b not in t.reported:
@@ -117,7 +123,7 @@ def store(rng: random.Random) -> Statement:
     sources = rng.choices(REGISTERS[2 if width < 4 else width], k=n)
     at = rng.randrange(0, BYTES, n * width)
 
-    def run(t: Thread, line: int, copied: set[str]) -> None:
+    def run(t: Thread, line: int, used: Used) -> None:
         values = [t.registers[name] for name in sources]
         origin = None
         for value in values:
@@ -149,7 +155,7 @@ def move(rng: random.Random) -> Statement:
     if shape == "unpack":
         to, sources = rng.sample(REGISTERS[size // 2], 2), to
 
-    def run(t: Thread, line: int, copied: set[str]) -> None:
+    def run(t: Thread, line: int, used: Used) -> None:
         joined: Value = []
         origin = None
         for name in sources:
@@ -166,13 +172,30 @@ def move(rng: random.Random) -> Statement:
 def use(rng: random.Random) -> Statement:
     size = rng.choice([4, 8])
     to, *sources = rng.choices(REGISTERS[size], k=3)
+    bytes_used, text = ALL, f"add.u{8 * size} {to}, {', '.join(sources)};"
+    part = rng.choice(["", "", "cvt", "shr", "and"])
+    if part:
+        sources = sources[:1]
+    if part == "cvt":
+        to = rng.choice(REGISTERS[size // 2])
+        bytes_used, text = (1 << size // 2) - 1, f"cvt.u{4 * size}.u{8 * size} {to}, {sources[0]};"
+    if part == "shr":
+        bits = rng.randrange(8 * size)
+        bytes_used, text = (
+            ALL & ~((1 << bits // 8) - 1),
+            f"shr.u{8 * size} {to}, {sources[0]}, {bits};",
+        )
+    if part == "and":
+        bytes_used = rng.randrange(1, 1 << size)
+        mask = sum(0xA0 << 8 * k for k in range(size) if bytes_used >> k & 1)
+        text = f"and.b{8 * size} {to}, {sources[0]}, {mask:#x};"
 
-    def run(t: Thread, line: int, copied: set[str]) -> None:
-        assert not any(b for name in sources for b in t.registers[name])
-        t.registers[to] = [None] * size
+    def run(t: Thread, line: int, used: Used) -> None:
+        values = [t.registers[name] for name in sources]
+        assert not any(o for value in values for k, o in enumerate(value) if bytes_used >> k & 1)
+        t.registers[to] = [None] * SIZE[to]
 
-    text = f"add.u{8 * size} {to}, {', '.join(sources)};"
-    return Statement("add", text, [to], sources, 0, run)
+    return Statement("use", text, [to], sources, 0, run, bytes_used)
 
 
 def guarded(rng: random.Random, s: Statement) -> Statement:
@@ -182,16 +205,30 @@ def guarded(rng: random.Random, s: Statement) -> Statement:
     return s
 
 
-def copied_registers(body: list[Statement]) -> set[str]:
-    copied = set(SIZE)
+def used_bytes(body: list[Statement]) -> Used:
+    used = dict.fromkeys(SIZE, 0)
+
+    def add(name: str, mask: int) -> None:
+        mask |= used[name]
+        own = (1 << SIZE[name]) - 1
+        used[name] = ALL if mask & own == own else mask
+
     for s in body:
-        if s.kind == "add":
-            copied -= {*s.to, *s.sources}
-    for _ in range(len(SIZE)):
+        for name in s.to if s.kind == "use" else ():
+            add(name, ALL)
+        for name in s.sources if s.kind == "use" else ():
+            add(name, s.uses)
+    for _ in range(8 * len(SIZE)):
         for s in body:
-            if s.kind == "mov" and not copied.issuperset(s.to):
-                copied -= set(s.sources)
-    return copied
+            if s.kind != "mov" or not s.sources:
+                continue
+            size = sum(SIZE[name] for name in s.to)
+            each = size // len(s.to)
+            mask = sum((used[name] & (1 << each) - 1) << k * each for k, name in enumerate(s.to))
+            each = size // len(s.sources)
+            for k, name in enumerate(s.sources):
+                add(name, mask >> k * each & (1 << each) - 1)
+    return used
 
 
 HEAD = f"""
@@ -229,7 +266,7 @@ ret;
 
 
 def expected(body: list[Statement], first_line: int, turns: int) -> set[tuple[int, int | None]]:
-    copied = copied_registers(body)
+    used = used_bytes(body)
     found: set[tuple[int, int | None]] = set()
     for number in range(THREADS):
         t = Thread(number, {space: [None] * BYTES for space in BASES})
@@ -237,7 +274,7 @@ def expected(body: list[Statement], first_line: int, turns: int) -> set[tuple[in
         for _ in range(turns):
             for k, s in enumerate(body):
                 if not s.guard or number & s.guard:
-                    s.run(t, first_line + k, copied)
+                    s.run(t, first_line + k, used)
         found |= t.found | {(origin, None) for origin in t.memory[GLOBAL] if origin}
     return found
 

@@ -152,6 +152,20 @@ static bool is_only_copied(const site *load, uint64_t first, uint32_t bytes) {
     return (load->copied & all) == all;
 }
 
+static uint64_t first_granule(const shadow *s, const emu_request *r, int lane) {
+    return (r->address[lane] - (s->is_shared ? 0 : s->base)) >> s->shift;
+}
+
+/* Whether a lane reads a granule that nobody wrote, and uses some of its bytes only. */
+static bool uses_parts(const detector *d, const shadow *s, const emu_request *r, int lane,
+                       const site *load) {
+    if (!s->shift || is_whole_words(load->copied)) return false;
+    const uint64_t first = first_granule(s, r, lane), n = r->width >> s->shift;
+    for (uint64_t k = 0; k < n; k++)
+        if (granule_is_undefined(d, s, first + k)) return true;
+    return false;
+}
+
 static void read_granules(detector *d, shadow *s, const emu_request *r, int lane, epoch now,
                           epoch in_flight) {
     const fast_path_limits *limits = s->is_shared ? &d->shared_limits : &d->global_limits;
@@ -160,7 +174,8 @@ static void read_granules(detector *d, shadow *s, const emu_request *r, int lane
     const bool by_proxy =
         s->is_shared && (r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ);
     const bool several_paths = !s->is_shared && d->hazards->sites.several_paths;
-    const uint64_t first = (r->address[lane] - (s->is_shared ? 0 : s->base)) >> s->shift;
+    if (uses_parts(d, s, r, lane, accessed_by) && !shadow_refine(d, s)) return;
+    const uint64_t first = first_granule(s, r, lane);
     const uint32_t n = r->width >> s->shift, bytes = 1u << s->shift;
     undefined_origin origin = {0};
     uint32_t undefined = 0;

@@ -48,7 +48,7 @@ typedef struct site {
     bool transposed;   /* stmatrix.trans */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
     uint8_t path;      /* enum access_path */
-    uint32_t copied;   /* ld: by byte of a lane, whether its register is_copied */
+    uint32_t copied;   /* ld: by byte of a lane, whether its register only copies it */
 } site;
 
 typedef struct site_table {

@@ -66,9 +66,11 @@ static uint32_t copied_bytes(const ptx_function *f, const ptx_instruction *p) {
         const ptx_operand *item = n == 1                                      ? to
                                   : to->kind == PTX_VECTOR && k < to->n_items ? &to->items[k]
                                                                               : NULL;
-        const bool unused = item && item->kind == PTX_SINK;
-        if (unused || (item && item->kind == PTX_REGISTER && f->registers[item->reg].is_copied))
-            copied |= ((1u << width) - 1) << k * width;
+        const uint32_t all = (1u << width) - 1;
+        uint32_t used = item && item->kind == PTX_SINK ? 0 : all;
+        if (item && item->kind == PTX_REGISTER) used = f->registers[item->reg].used;
+        /* What a load sets above its bytes is their sign. */
+        copied |= (used & ~all ? 0 : all & ~used) << k * width;
     }
     return copied;
 }

@@ -1,7 +1,7 @@
 /* Values that nobody wrote, on their way from loads to stores.
  *
- * A load of such a value is a finding where it is used. If the registers of the load are only
- * copied (ptx_register.is_copied), it is not used yet: as in memcheck, the copy is as undefined as
+ * A load of such a value is a finding where it is used. Bytes of its registers that are only copied
+ * (ptx_register.used has the others) are not used yet: as in memcheck, the copy is as undefined as
  * its origin. So padding of a struct, or the fourth word of three, may be copied.
  *
  * A warp has a list of the registers that hold undefined bytes now, and one of the words of its
@@ -127,11 +127,11 @@ static uint32_t count_items(const ptx_operand *o) {
     return o->kind == PTX_VECTOR ? o->n_items : 1;
 }
 
-/* Where element k of the operand is; 0: in no register whose values are only copied. */
+/* Where element k of the operand is; 0: in no register with bytes that are only copied. */
 static uint64_t place_of(const ptx_function *f, const unsigned char *registers,
                          const ptx_operand *o, uint32_t k) {
     const ptx_operand *item = o->kind == PTX_VECTOR ? &o->items[k] : o;
-    if (item->kind != PTX_REGISTER || !f->registers[item->reg].is_copied) return 0;
+    if (item->kind != PTX_REGISTER || f->registers[item->reg].used == PTX_ALL_USED) return 0;
     return (uintptr_t)registers + f->registers[item->reg].slot;
 }
 

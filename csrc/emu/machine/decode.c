@@ -126,13 +126,14 @@ static smk_code check_frame(const decoder *dc, smk_status *status) {
                     dc->function->name, MAX_BLOCK_BYTES);
 }
 
-/* Whether it is a mov to registers whose values are only copied. */
+/* Whether it is a mov to registers with bytes that are only copied. */
 static bool copies_registers(const ptx_function *f, const ptx_instruction *p) {
     const ptx_operand *to = p->operands;
     if (p->op != PTX_OP_mov) return false;
-    if (to->kind == PTX_REGISTER) return f->registers[to->reg].is_copied;
+    if (to->kind == PTX_REGISTER) return f->registers[to->reg].used != PTX_ALL_USED;
     for (uint32_t k = 0; k < to->n_items; k++)
-        if (to->items[k].kind == PTX_REGISTER && f->registers[to->items[k].reg].is_copied)
+        if (to->items[k].kind == PTX_REGISTER &&
+            f->registers[to->items[k].reg].used != PTX_ALL_USED)
             return true;
     return false;
 }

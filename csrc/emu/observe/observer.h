@@ -67,7 +67,7 @@ typedef struct emu_request {
     const unsigned char *registers; /* the warp's frame, also of loads */
 } emu_request;
 
-/* A warp has run a mov to a register whose values are only copied (ptx_register.is_copied). */
+/* A warp has run a mov to a register with bytes that are only copied (ptx_register.used). */
 typedef struct emu_move {
     const ptx_instruction *ptx;
     const ptx_function *function;

@@ -101,7 +101,7 @@ typedef struct ptx_register {
     const char *name; /* "%r12" */
     ptx_type type;    /* as declared */
     uint32_t slot;    /* byte offset in the frame, a multiple of ptx_slot_bytes */
-    bool is_copied;   /* its values are only copied, or not used (copied.c) */
+    uint16_t used;    /* which bytes of its values are not only copied (copied.c), as a mask */
 } ptx_register;
 
 /* Bytes of a register's slot, which holds all 32 lanes: 64 for 8 and 16 bits (uint16_t per lane),
@@ -282,7 +282,10 @@ bool ptx_operand_is_source(const ptx_instruction *instruction, uint32_t k);
  * slot, unless the text names the same register twice. */
 bool ptx_may_write_in_place(const ptx_instruction *instruction);
 
-/* Sets is_copied of the function's registers. */
+/* Of ptx_register.used: also of registers with fewer bytes. */
+enum { PTX_ALL_USED = 0xffff };
+
+/* Sets `used` of the function's registers. */
 void ptx_find_copied(ptx_function *f);
 
 /* Whether it has a loop that waits for memory, which another block may have to write (waits.c). */
