@@ -302,6 +302,7 @@ struct module {
     handle head;
     emu_module *loaded;
     int target;                     /* of its PTX: 80 */
+    char *missing;                  /* why it has no kernels; NULL: it has those of its PTX */
     bool of_object;                 /* nvcc put it into an object, which the runtime loads */
     CUdeviceptr globals, constants; /* windows on its variables; 0: none */
     struct function **functions;
@@ -310,6 +311,7 @@ struct module {
 };
 
 CUresult module_new(const void *image, CUmodule *out);
+CUresult library_new(const void *image, CUlibrary *out);
 CUresult module_read(const char *file, CUmodule *out);
 /* A file's bytes, with a NUL behind them. From malloc; NULL: it cannot be read. */
 char *module_file(const char *name, size_t *bytes);
