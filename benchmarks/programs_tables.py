@@ -138,10 +138,26 @@ def failed_tests() -> str:
     return markdown(("package", "why", "tests", "number"), lines, 3)
 
 
+def tutorials() -> str:
+    lines = []
+    record = read("triton-tutorials") or {"tutorials": {}}
+    for name, row in record["tutorials"].items():
+        if row["result"] == "left out":
+            lines.append((name, "", "", "", f"left out: {row['why']}"))
+            continue
+        compared, hazards = len(row["comparisons"]), len(row["hazards"])
+        numbers = (len(row["kernels"]), row["launches"], compared)
+        found = f", {hazards} hazards" if hazards else ""
+        lines.append((name, *map(str, numbers), row["result"] + found))
+    header = ("tutorial", "kernels", "launches", "arrays compared", "result")
+    return markdown(header, lines, 1)
+
+
 def parts() -> dict[str, str]:
     return {
         "suites": suites(),
         "causes": causes(),
         "frameworks": frameworks(),
         "failed tests": failed_tests(),
+        "tutorials": tutorials(),
     }
