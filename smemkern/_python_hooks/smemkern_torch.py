@@ -184,7 +184,7 @@ def _widened(values):
     )
 
 
-_generators = {}
+_generators: dict[torch.Generator, tuple[int, torch.Generator]] = {}
 
 
 def _generator(generator):

@@ -1,6 +1,6 @@
-/* tensormap.replace and tensormap.cp_fenceproxy: kernels that make tensor maps. tensor_map.c has the
- * encoding. A replacement is reported as a store to the map's first 16 bytes: what it does to the
- * others depends on the encoding, which is opaque. */
+/* tensormap.replace and tensormap.cp_fenceproxy: kernels that make tensor maps. tensor_map.c has
+ * the encoding. A replacement is reported as a store to the map's first 16 bytes: what it does to
+ * the others depends on the encoding, which is opaque. */
 #include <string.h>
 
 #include "tensor_map.h"
