@@ -7,6 +7,7 @@ the device. sitecustomize.py calls `install`.
 
 import ctypes
 import functools
+import itertools
 
 import torch
 from torch.utils._pytree import tree_map_only
@@ -46,46 +47,78 @@ def _driver():
     return ctypes.CDLL("libcuda.so.1")
 
 
-def _bytes(tensor):
-    """The memory from the first to the last element of a tensor, as a tensor of bytes."""
+def _span(tensor):
+    """The bytes from the first to the last element."""
     last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    count = (last + 1) * tensor.element_size() if tensor.numel() else 0
-    start = tensor.storage_offset() * tensor.element_size()
-    empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-    return empty.set_(tensor.untyped_storage(), start, (count,), (1,))
+    return (last + 1) * tensor.element_size() if tensor.numel() else 0
+
+
+def _rows(tensor):
+    """The memory of the elements: offsets, bytes of a row, number of rows, and their distance."""
+    size = tensor.element_size()
+    steps = [step * size for step in tensor.stride()]
+    dims = sorted((step, n) for step, n in zip(steps, tensor.shape, strict=True) if step and n > 1)
+    width = size
+    while dims and dims[0][0] == width:
+        width *= dims.pop(0)[1]
+    extent = width
+    for step, n in dims:
+        if step < extent:  # elements that overlap
+            return [(0, _span(tensor), 1, 0)]
+        extent += step * (n - 1)
+    pitch, rows = dims.pop(0) if dims else (0, 1)
+    outer = itertools.product(*(range(0, step * n, step) for step, n in dims))
+    return [(sum(offsets), width, rows, pitch) for offsets in outer]
+
+
+class _Copy2D(ctypes.Structure):  # CUDA_MEMCPY2D
+    _fields_ = [
+        (f"{side}_{name}", kind)
+        for side in ("from", "to")
+        for name, kind in (
+            *(("x", ctypes.c_size_t), ("y", ctypes.c_size_t), ("memory", ctypes.c_int)),
+            *(("host", ctypes.c_void_p), ("device", ctypes.c_uint64)),
+            *(("array", ctypes.c_void_p), ("pitch", ctypes.c_size_t)),
+        )
+    ] + [("width", ctypes.c_size_t), ("height", ctypes.c_size_t)]
+
+
+def _side(name, tensor, offset, pitch):
+    memory = 2 if tensor.is_cuda else 1  # CUmemorytype
+    pointer = "device" if tensor.is_cuda else "host"
+    values = {"memory": memory, pointer: tensor.data_ptr() + offset, "pitch": pitch}
+    return {f"{name}_{key}": value for key, value in values.items()}
 
 
 def _copy(to, source):
-    """Bytes, between host and device, after the work of the current stream."""
+    """Between host and device, after the work of the current stream: tensors of the same strides.
+
+    What lies between the elements is not copied: perhaps it was never written.
+    """
     if not to.numel():
         return
-    device = to.device if to.is_cuda else source.device
-    name = "cuMemcpyHtoD_v2" if to.is_cuda else "cuMemcpyDtoH_v2"
-    with torch.cuda.device(device):
+    with torch.cuda.device(to.device if to.is_cuda else source.device):
         torch.cuda.current_stream().synchronize()
-        pointers = map(ctypes.c_void_p, (to.data_ptr(), source.data_ptr()))
-        result = getattr(_driver(), name)(*pointers, ctypes.c_size_t(to.numel()))
-    if result:
-        raise RuntimeError(f"CUDA error: {name} returned {result}")
+        for offset, width, rows, pitch in _rows(to):
+            sides = _side("from", source, offset, pitch) | _side("to", to, offset, pitch)
+            copy = _Copy2D(**sides, width=width, height=rows)
+            if result := _driver().cuMemcpy2DUnaligned_v2(ctypes.byref(copy)):
+                raise RuntimeError(f"CUDA error: cuMemcpy2DUnaligned returned {result}")
 
 
-def _like(tensor, memory):
-    """A tensor of the same type, shape and strides in other memory."""
-    empty = torch.empty(0, dtype=tensor.dtype, device=memory.device)
+def _like(tensor, device):
+    """A tensor of the same type, shape and strides: new memory."""
+    memory = torch.empty(_span(tensor), dtype=torch.uint8, device=device)
+    empty = torch.empty(0, dtype=tensor.dtype, device=device)
     like = empty.set_(memory.untyped_storage(), 0, tensor.shape, tensor.stride())
     like = like.conj() if tensor.is_conj() else like
     return torch._neg_view(like) if tensor.is_neg() else like
 
 
 def _copied(tensor, device):
-    memory = _bytes(tensor)
-    other = torch.empty(memory.shape, dtype=torch.uint8, device=device)
-    _copy(other, memory)
-    return _like(tensor, other)
-
-
-def _is_dense(tensor):
-    return torch.ops.aten.is_non_overlapping_and_dense(tensor)
+    other = _like(tensor, device)
+    _copy(other, tensor)
+    return other
 
 
 # ---- operations ----
@@ -97,6 +130,7 @@ class _Call:
     def __init__(self):
         self.device = None  # of the CUDA tensors
         self._copies = {}  # CUDA tensors and their copies, by place
+        self._read = set()  # those that hold the tensor's values
         self._written = []
 
     def to_host(self, tensor, writes, reads):
@@ -106,11 +140,10 @@ class _Call:
         place = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
         place += (tensor.is_conj(), tensor.is_neg())
         if place not in self._copies:
-            if reads or not _is_dense(tensor):
-                copy = _copied(tensor, "cpu")
-            else:
-                copy = _like(tensor, torch.empty_like(_bytes(tensor), device="cpu"))
-            self._copies[place] = tensor, copy
+            self._copies[place] = tensor, _like(tensor, "cpu")
+        if reads and place not in self._read:
+            self._read.add(place)
+            _copy(self._copies[place][1], tensor)
         if writes:
             self._written.append(self._copies[place])
         return self._copies[place][1]
@@ -123,13 +156,13 @@ class _Call:
         for tensor, copy in self._written:
             if copy.shape != tensor.shape:  # it resized its `out`
                 tensor.resize_(copy.shape)
-            _copy(_bytes(tensor), _bytes(copy))
+            _copy(tensor, copy)
 
     def to_device(self, device, tensor):
         for original, copy in self._copies.values():
             if copy is tensor:
                 return original
-        return _copied(tensor if _is_dense(tensor) else tensor.contiguous(), device)
+        return _copied(tensor, device)
 
 
 def _on_host(operation, *args, **kwargs):
@@ -212,6 +245,8 @@ def _operations():
 
 
 def install():
+    if not torch.version.cuda:
+        return
     # Where PyTorch has other ones, those that only a GPU has kernels for are not taken.
     torch.backends.cudnn.enabled = False
     for name in ("flash", "mem_efficient", "cudnn"):

@@ -49,6 +49,13 @@ def test_operations_of_pytorch():
     assert not found["unsupported"] and not found["misuses"] and not found["kernels"]
 
 
+def test_kernels_of_torch_compile():
+    found, printed = run("compiled_torch")
+    assert found["status"] == 0 and "PASS\n" in printed, printed
+    [kernel] = found["kernels"]
+    assert "softmax" in kernel["kernel"] and not kernel["hazards"] and not found["misuses"]
+
+
 def test_a_race_has_the_line_of_the_script():
     found, _ = run("sum_numba", "--error-exitcode", "9")
     [kernel] = found["kernels"]

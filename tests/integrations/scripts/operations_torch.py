@@ -25,6 +25,11 @@ same(y, x)
 x_out, y_out = torch.empty(0), torch.empty(0, device="cuda")
 torch.add(x, 1, out=x_out), torch.add(y, 1, out=y_out)
 same(y_out, x_out)
+columns = torch.empty(50, 7, 3, device="cuda")  # the others are never written, and not read
+columns[:, 2, 1] = torch.arange(50.0, device="cuda")
+columns[3, :, ::2] = 5
+same(columns[:, 2, 1] * 2, torch.arange(50.0).where(torch.arange(50) != 3, torch.tensor(3.0)) * 2)
+same(y.unfold(0, 3, 1).sum(2), x.unfold(0, 3, 1).sum(2))
 same(y.expand(2, 6, 8).contiguous(), x.expand(2, 6, 8).contiguous())
 
 # From and to the host, other types, numbers.
