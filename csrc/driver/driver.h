@@ -173,6 +173,8 @@ bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
 /* Calls are made in another's name from now on. Returns the one before. */
 const char *driver_set_call(const char *call);
+/* A call that is not supported, which is reported once. */
+CUresult driver_missing(const char *name, bool *reported);
 int device_attribute(int attribute);
 const char *device_name(void);
 size_t device_memory(void);
