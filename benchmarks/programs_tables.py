@@ -87,11 +87,10 @@ PACKAGES = {"numba": "numba-cuda", "cupy": "CuPy"}
 # Why tests fail, in words for what a record says.
 TEST_CAUSES = {
     "time out": "not done within the time",
-    "radix_sort|merge_sort|thrust|CUB|TestCub": "Thrust and CUB have PTX for compute_120 alone",
+    "status 137": "needs more memory than the machine has",
     "cubin|NO_BINARY_FOR_GPU": "the test loads machine code",
     "CUSOLVER|CUBLAS|C[uU]FFT|CURAND|CUSPARSE|NCCL|nccl": "another library, which is machine code",
     "multi_?gpu|device ordinal": "needs several GPUs",
-    "test_interaction_with_CuPy_default_pool": "a GPU's context takes memory, the emulator's none",
     "test_cpu_and_cuda": "Numba 0.68 and this numba-cuda stamp files in different ways",
     "test_struct_model_type_arr": "writes ten elements to arrays of one, which is reported",
     "test_set_registers": "numbers of registers are those of the PTX",
@@ -138,10 +137,26 @@ def failed_tests() -> str:
     return markdown(("package", "why", "tests", "number"), lines, 3)
 
 
+def tutorials() -> str:
+    lines = []
+    record = read("triton-tutorials") or {"tutorials": {}}
+    for name, row in record["tutorials"].items():
+        if row["result"] == "left out":
+            lines.append((name, "", "", "", f"left out: {row['why']}"))
+            continue
+        compared, hazards = len(row["comparisons"]), len(row["hazards"])
+        numbers = (len(row["kernels"]), row["launches"], compared)
+        found = f", {hazards} hazards" if hazards else ""
+        lines.append((name, *map(str, numbers), row["result"] + found))
+    header = ("tutorial", "kernels", "launches", "arrays compared", "result")
+    return markdown(header, lines, 1)
+
+
 def parts() -> dict[str, str]:
     return {
         "suites": suites(),
         "causes": causes(),
         "frameworks": frameworks(),
         "failed tests": failed_tests(),
+        "tutorials": tutorials(),
     }

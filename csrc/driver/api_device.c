@@ -289,6 +289,23 @@ EXPORT CUresult cuCtxResetPersistingL2Cache(void) {
     DRIVER_CALL(cuCtxResetPersistingL2Cache, NEED_CONTEXT, CUDA_SUCCESS);
 }
 
+/* The driver has no log, so callbacks are not called. */
+static CUresult register_log(void *callback, void **out) {
+    if (!callback) return CUDA_ERROR_INVALID_VALUE;
+    if (out) *out = callback;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLogsRegisterCallback(void *callback, void *data, void **out) {
+    (void)data;
+    DRIVER_CALL(cuLogsRegisterCallback, NEED_NOTHING, register_log(callback, out));
+}
+
+EXPORT CUresult cuLogsUnregisterCallback(void *registered) {
+    DRIVER_CALL(cuLogsUnregisterCallback, NEED_NOTHING,
+                registered ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
 EXPORT CUresult cuProfilerStart(void) {
     DRIVER_CALL(cuProfilerStart, NEED_CONTEXT, CUDA_SUCCESS);
 }

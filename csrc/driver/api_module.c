@@ -38,9 +38,9 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodu
 }
 
 static CUresult loading_mode(int *mode) {
-    enum { EAGER = 1 };
+    enum { LAZY = 2 };
     if (!mode) return CUDA_ERROR_INVALID_VALUE;
-    *mode = EAGER;
+    *mode = LAZY;
     return CUDA_SUCCESS;
 }
 
@@ -85,7 +85,7 @@ static CUresult as_library(CUresult result, CUlibrary *out) {
 EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, int *jit, void **jit_values,
                                   unsigned n_jit, int *options, void **values, unsigned n) {
     (void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n;
-    DRIVER_CALL(cuLibraryLoadData, NEED_INIT, as_library(module_new(image, out), out));
+    DRIVER_CALL(cuLibraryLoadData, NEED_INIT, as_library(library_new(image, out), out));
 }
 
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *file, int *jit, void **jit_values,

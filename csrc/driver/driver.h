@@ -173,6 +173,8 @@ bool stream_is(CUstream stream);
 const char *driver_call(void); /* the name of the running call */
 /* Calls are made in another's name from now on. Returns the one before. */
 const char *driver_set_call(const char *call);
+/* A call that is not supported, which is reported once. */
+CUresult driver_missing(const char *name, bool *reported);
 int device_attribute(int attribute);
 const char *device_name(void);
 size_t device_memory(void);
@@ -296,6 +298,7 @@ CUresult ptx_join(joined_ptx *t, const char *ptx);
 /* The PTX in a module's image: text, a fat binary, or the wrapper that nvcc puts around one. *ptx
  * is from malloc. The message says what is missing. */
 bool image_is_wrapped(const void *image);
+bool image_is_text(const void *image);
 CUresult image_ptx(const void *image, char **ptx, size_t *bytes, char *message, size_t size);
 
 /* ---- module.c ---- */
@@ -316,7 +319,9 @@ struct module {
     handle head;
     emu_module *loaded;
     int target;                     /* of its PTX: 80 */
+    char *missing;                  /* why it has no kernels; NULL: it has those of its PTX */
     bool of_object;                 /* nvcc put it into an object, which the runtime loads */
+    bool of_text;                   /* the image was PTX itself */
     CUdeviceptr globals, constants; /* windows on its variables; 0: none */
     struct function **functions;
     size_t n_functions;
@@ -324,9 +329,10 @@ struct module {
 };
 
 CUresult module_new(const void *image, CUmodule *out);
+CUresult library_new(const void *image, CUlibrary *out);
 CUresult module_read(const char *file, CUmodule *out);
-/* The result of either for a module, whose PTX must not be for a newer GPU. A library is loaded
- * with any. */
+/* The result of either for a module. As on a GPU its text must not be for a newer one; fat binaries
+ * may have newer PTX beside machine code. A library is loaded with any. */
 CUresult module_for_device(CUresult result, CUmodule *out);
 /* A file's bytes, with a NUL behind them. From malloc; NULL: it cannot be read. */
 char *module_file(const char *name, size_t *bytes);

@@ -13,8 +13,8 @@
 enum { MAX_PLACES = 32 };
 
 static CUresult not_supported(void) {
-    report_unsupported("a function of an export table");
-    return CUDA_ERROR_NOT_SUPPORTED;
+    static bool reported;
+    return driver_missing("a function of an export table", &reported);
 }
 
 /* ---- modules of the runtime ---- */

@@ -8,7 +8,7 @@
 #include "decompress.h"
 #include "driver.h"
 
-enum { KIND_PTX = 1, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
+enum { KIND_PTX = 1, KIND_CODE = 2, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
 static const uint32_t FATBIN_MAGIC = 0xba55ed50;
 static const size_t MAX_PTX = 1u << 30;
 
@@ -36,13 +36,31 @@ typedef struct entry {
 typedef struct choice {
     const unsigned char *best; /* an entry; NULL: none */
     uint32_t best_sm;
-    uint32_t compiled; /* the newest machine code that there is */
-    uint32_t too_new;  /* the oldest PTX that this GPU cannot take */
+    const unsigned char *newer; /* the oldest PTX that this GPU cannot take; NULL: none */
+    uint32_t newer_sm;
+    bool has_code;     /* there is machine code that this GPU runs */
+    uint32_t compiled; /* the newest machine code that there is, in any fat binary */
+    uint32_t too_new;  /* the oldest PTX that this GPU cannot take, in any fat binary */
 } choice;
 
-/* The newest PTX that the device can compile. Headers are copied: they may be at any address. */
-static void choose(const unsigned char *at, choice *c) {
+static void choose_entry(const unsigned char *at, const entry *e, choice *c) {
     const uint32_t sm = (uint32_t)(device_attribute(75) * 10 + device_attribute(76));
+    if (e->kind != KIND_PTX) {
+        if (e->kind == KIND_CODE && e->sm <= sm && e->sm / 10 == sm / 10) c->has_code = true;
+        if (e->sm > c->compiled) c->compiled = e->sm;
+    } else if (e->sm <= sm && (!c->best || e->sm > c->best_sm)) {
+        c->best = at;
+        c->best_sm = e->sm;
+    } else if (e->sm > sm && (!c->newer || e->sm < c->newer_sm)) {
+        c->newer = at;
+        c->newer_sm = e->sm;
+        if (!c->too_new || e->sm < c->too_new) c->too_new = e->sm;
+    }
+}
+
+/* Of one fat binary. Headers are copied: they may be at any address. */
+static void choose(const unsigned char *at, choice *c) {
+    *c = (choice){.compiled = c->compiled, .too_new = c->too_new};
     fatbin f;
     memcpy(&f, at, sizeof f);
     if (f.magic != FATBIN_MAGIC || f.header_bytes < sizeof f) return;
@@ -52,13 +70,7 @@ static void choose(const unsigned char *at, choice *c) {
         memcpy(&e, at, sizeof e);
         if (e.header_bytes < sizeof e || e.header_bytes > left || e.bytes > left - e.header_bytes)
             return;
-        if (e.kind == KIND_PTX && e.sm <= sm && (!c->best || e.sm > c->best_sm)) {
-            c->best = at;
-            c->best_sm = e.sm;
-        }
-        if (e.kind == KIND_PTX && e.sm > sm && (!c->too_new || e.sm < c->too_new))
-            c->too_new = e.sm;
-        if (e.kind != KIND_PTX && e.sm > c->compiled) c->compiled = e.sm;
+        choose_entry(at, &e, c);
         at += e.header_bytes + e.bytes;
         left -= e.header_bytes + e.bytes;
     }
@@ -91,24 +103,36 @@ static CUresult extract(const unsigned char *at, char **ptx, size_t *bytes, char
 }
 
 /* Fat binaries of a program that is compiled in parts and linked: the PTX of all of them. What has
- * machine code only is left out, and a call of it fails. */
+ * machine code only is left out, and a call of it fails. `newer`: PTX that is newer than the GPU,
+ * if there is machine code that the GPU would run in its place. */
+static CUresult join(const void *const *list, size_t n, bool newer, choice *c, joined_ptx *joined,
+                     char *message, size_t size) {
+    for (size_t k = 0; k < n; k++) {
+        choose(list[k], c);
+        const unsigned char *chosen = newer ? (c->has_code ? c->newer : NULL) : c->best;
+        if (!chosen) continue;
+        char *one = NULL;
+        size_t bytes;
+        CUresult result = extract(chosen, &one, &bytes, message, size);
+        if (result == CUDA_SUCCESS) result = ptx_join(joined, one);
+        free(one);
+        if (result != CUDA_SUCCESS) {
+            free(joined->text);
+            return result;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+/* The newest PTX that the device can compile. Libraries have machine code for many GPUs, and PTX
+ * for the newest alone: that is taken if there is no other. */
 static CUresult fatbin_ptx(const void *const *list, size_t n, char **ptx, size_t *bytes,
                            char *message, size_t size) {
     choice c = {0};
     joined_ptx joined = {0};
-    for (size_t k = 0; k < n; k++) {
-        c.best = NULL;
-        choose(list[k], &c);
-        if (!c.best) continue;
-        char *one = NULL;
-        CUresult result = extract(c.best, &one, bytes, message, size);
-        if (result == CUDA_SUCCESS) result = ptx_join(&joined, one);
-        free(one);
-        if (result != CUDA_SUCCESS) {
-            free(joined.text);
-            return result;
-        }
-    }
+    CUresult result = join(list, n, false, &c, &joined, message, size);
+    if (!result && !joined.text) result = join(list, n, true, &c, &joined, message, size);
+    if (result) return result;
     if (joined.text) {
         *ptx = joined.text;
         *bytes = joined.bytes;
@@ -143,6 +167,10 @@ static image_kind kind_of(const void *image) {
 
 bool image_is_wrapped(const void *image) {
     return kind_of(image) == IMAGE_WRAPPER;
+}
+
+bool image_is_text(const void *image) {
+    return kind_of(image) == IMAGE_TEXT;
 }
 
 static CUresult text_ptx(const char *text, char **ptx, size_t *bytes, char *message, size_t size) {

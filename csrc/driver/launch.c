@@ -17,6 +17,8 @@ enum {
     REGISTERS_PER_SM = 82,
     SMS = 16,
     THREADS_PER_SM = 39,
+    CC_MAJOR = 75,
+    CC_MINOR = 76,
     BLOCKS_PER_SM = 106
 };
 
@@ -210,6 +212,7 @@ static void list_allocations(json *j, const smk_trace *trace) {
 static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
                    const smk_status *status, double seconds, bool examined) {
     const frames callers = report_frames();
+    const int sm = device_attribute(CC_MAJOR) * 10 + device_attribute(CC_MINOR);
     json j = {0};
     json_open(&j, NULL, '{');
     json_text(&j, "record", "launch");
@@ -224,6 +227,7 @@ static void record(CUfunction f, const smk_launch *l, const smk_trace *trace,
     list_allocations(&j, examined ? trace : NULL);
     json_true_false(&j, "interrupted", status->code == SMK_INTERRUPTED);
     json_true_false(&j, "full", trace->full);
+    json_number(&j, "newer_ptx", f->module->target > sm ? f->module->target : 0);
     json_next(&j, "trace");
     if (examined && (!status->code || trace->incomplete))
         report_trace(&j, trace);

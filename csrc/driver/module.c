@@ -61,26 +61,18 @@ static int target_of(const char *ptx) {
     return number ? atoi(number + 3) : 0;
 }
 
-CUresult module_new(const void *image, CUmodule *out) {
-    char message[512], *ptx = NULL;
-    size_t bytes;
+static CUresult load(const char *ptx, size_t bytes, const void *image, CUmodule *out) {
     smk_status status = {0};
-    if (!image || !out) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = image_ptx(image, &ptx, &bytes, message, sizeof message);
-    if (result) {
-        if (message[0]) report_image(message);
-        return result;
-    }
     CUmodule m = handle_new(HANDLE_MODULE, sizeof *m);
-    result = m ? code_of(emu_open(ptx, bytes, NULL, NULL, &m->loaded, &status))
-               : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = m ? code_of(emu_open(ptx, bytes, NULL, NULL, &m->loaded, &status))
+                        : CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) result = place_variables(m, strstr(ptx, ".attribute(.managed)") != NULL);
     if (result && status.message[0]) report_image(status.message);
     if (m) {
         m->target = target_of(ptx);
         m->of_object = image_is_wrapped(image);
+        m->of_text = image_is_text(image);
     }
-    free(ptx);
     if (result) {
         if (m) module_drop(m);
         return result;
@@ -94,7 +86,7 @@ CUresult module_new(const void *image, CUmodule *out) {
 CUresult module_for_device(CUresult result, CUmodule *out) {
     const int sm = device_attribute(75) * 10 + device_attribute(76);
     char message[256];
-    if (result || (*out)->target <= sm) return result;
+    if (result || !(*out)->of_text || (*out)->target <= sm) return result;
     snprintf(message, sizeof message,
              "the PTX is for sm_%d, newer than this GPU; compile it for sm_%d, or choose a newer "
              "--gpu",
@@ -103,6 +95,35 @@ CUresult module_for_device(CUresult result, CUmodule *out) {
     module_drop(*out);
     *out = NULL;
     return CUDA_ERROR_INVALID_PTX;
+}
+
+/* Without code for this GPU a module has no kernels. If that is allowed, their use is the error. */
+static CUresult open_image(const void *image, bool without_code, CUmodule *out) {
+    static const char nothing[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
+    char message[512], *ptx = NULL;
+    size_t bytes;
+    CUresult result = image_ptx(image, &ptx, &bytes, message, sizeof message);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && without_code) {
+        result = load(nothing, strlen(nothing), image, out);
+        if (!result) (*out)->missing = strdup(message);
+    } else if (result && message[0]) {
+        report_image(message);
+    } else if (!result) {
+        result = load(ptx, bytes, image, out);
+    }
+    free(ptx);
+    return result;
+}
+
+CUresult module_new(const void *image, CUmodule *out) {
+    return image && out ? open_image(image, false, out) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A GPU's driver looks for the code of nvcc's objects when a kernel is first used, so a program can
+ * be linked with libraries whose kernels it does not launch. */
+CUresult library_new(const void *image, CUlibrary *out) {
+    return image && out ? open_image(image, image_is_wrapped(image), out)
+                        : CUDA_ERROR_INVALID_VALUE;
 }
 
 char *module_file(const char *name, size_t *bytes) {
@@ -146,6 +167,7 @@ CUresult module_drop(CUmodule m) {
         handle_free(m->functions[k], HANDLE_FUNCTION);
     }
     free(m->functions);
+    free(m->missing);
     if (m->loaded) emu_close(m->loaded);
     if (m->globals) memory_drop_window(m->globals);
     if (m->constants) memory_drop_window(m->constants);
@@ -166,7 +188,9 @@ static CUresult add_function(CUmodule m, const char *name, CUfunction *out) {
     if (emu_module_signature(m->loaded, name, &f->signature, &status)) {
         emu_signature_free(&f->signature);
         handle_free(f, HANDLE_FUNCTION);
-        return CUDA_ERROR_NOT_FOUND;
+        if (!m->missing) return CUDA_ERROR_NOT_FOUND;
+        report_misuse("module", NULL, "%s: kernel %s: %s", driver_call(), name, m->missing);
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     f->module = m;
     f->examined = -1;

@@ -5,7 +5,7 @@
 
 /* ---- calls that are missing ---- */
 
-static CUresult missing(const char *name, bool *reported) {
+CUresult driver_missing(const char *name, bool *reported) {
     CUresult result = driver_enter(NEED_NOTHING, name);
     if (result) return result;
     if (!*reported) report_unsupported(name);
@@ -17,7 +17,7 @@ static CUresult missing(const char *name, bool *reported) {
     EXPORT CUresult name(void);                                                                    \
     EXPORT CUresult name(void) {                                                                   \
         static bool reported;                                                                      \
-        return missing(#name, &reported);                                                          \
+        return driver_missing(#name, &reported);                                                   \
     }
 #define OLD MISSING
 #include "missing.def"

@@ -216,7 +216,7 @@ def _for_python(folder: Path) -> dict[str, str]:
         "PYTHONPATH": _before("PYTHONPATH", _PYTHON_HOOKS),
         "CUPY_COMPILE_WITH_PTX": "1",
         "CUPY_CACHE_IN_MEMORY": "1",
-        "CUPY_ACCELERATORS": "",  # CUB's reductions are machine code in CuPy's own library
+        "CUPY_ACCELERATORS": "",  # CuPy's own reductions: it has no PTX of CUB's for this GPU
         "TRITON_LIBCUDA_PATH": str(folder),
     }
 

@@ -68,12 +68,18 @@ def _signal(status: int) -> str:
         return ""
 
 
-def _full(kernel: KernelRuns) -> str:
-    which = "1 launch" if kernel.full == 1 else f"{kernel.full} launches"
-    return (
-        f"the record of accesses became full in {which}: hazards are those until then; "
-        "--sample examines fewer blocks"
-    )
+def _notes(kernel: KernelRuns) -> Iterator[str]:
+    if kernel.full:
+        which = "1 launch" if kernel.full == 1 else f"{kernel.full} launches"
+        yield (
+            f"the record of accesses became full in {which}: hazards are those until then; "
+            "--sample examines fewer blocks"
+        )
+    if kernel.newer_ptx:
+        yield (
+            f"its PTX is for compute_{kernel.newer_ptx}, newer than this GPU, which would run "
+            "other machine code"
+        )
 
 
 def _kernel_nodes(kernel: KernelRuns, chosen: argparse.Namespace) -> Iterator[Node]:
@@ -82,8 +88,8 @@ def _kernel_nodes(kernel: KernelRuns, chosen: argparse.Namespace) -> Iterator[No
         yield Paragraph(f"the launch failed: {error}", "bad")
     for where in kernel.interrupted:
         yield Paragraph(f"interrupted; the counts are those until then: {where}", "bad")
-    if kernel.full:
-        yield Paragraph(_full(kernel), "dim")
+    for text in _notes(kernel):
+        yield Paragraph(text, "dim")
     trace = kernel.trace
     if trace is None:
         return
@@ -232,6 +238,7 @@ def _kernel_data(kernel: KernelRuns, chosen: argparse.Namespace) -> dict[str, An
         "errors": kernel.errors,
         "interrupted": kernel.interrupted,
         "full": kernel.full,
+        "newer_ptx": kernel.newer_ptx,
         "callers": [{"file": one.file, "line": one.line} for one in kernel.callers],
         "blocks": trace.blocks if trace else 0,
         "grid_blocks": trace.grid_blocks if trace else 0,
@@ -321,7 +328,7 @@ def page(found: ProgramRun) -> str:
     for kernel in found.kernels:
         told = [f"the launch failed: {error}" for error in kernel.errors]
         told += [f"interrupted: {where}" for where in kernel.interrupted]
-        told += [_full(kernel)] if kernel.full else []
+        told += _notes(kernel)
         parts += [f"<p>{escape(text)}</p>" for text in (_launched(kernel), *told)]
         parts.append(markup(kernel.trace) if kernel.trace else "")
     texts = [_told(misuse) for misuse in (*found.misuses, *found.leaks)]

@@ -54,10 +54,16 @@ def _triton(module):
     backend.hash = lambda self: f"smemkern-{original(self)}"
 
 
+def _torch(module):
+    """PyTorch's own kernels are machine code."""
+    importlib.import_module("smemkern_torch").install()
+
+
 HOOKS = {
     "cuda.core": _cuda_core,
     "numba.cuda.cudadrv.driver": _numba,
     "pycuda.compiler": _pycuda,
+    "torch": _torch,
     "triton.backends.nvidia.compiler": _triton,
 }
 
@@ -92,6 +98,13 @@ class _Finder(importlib.abc.MetaPathFinder):
         return None
 
 
+class _MetaPath(list):
+    """The finders. The first one stays it: pytest inserts one that can take every module."""
+
+    def insert(self, index, finder):
+        super().insert(index or 1, finder)
+
+
 def _run_hidden():
     """The environment's own sitecustomize, which this file hides."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -101,5 +114,5 @@ def _run_hidden():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-sys.meta_path.insert(0, _Finder())
+sys.meta_path = _MetaPath([_Finder(), *sys.meta_path])
 _run_hidden()

@@ -47,6 +47,7 @@ class KernelRuns(NamedTuple):
     errors: tuple[str, ...]  # launches that failed
     interrupted: tuple[str, ...]  # launches that Ctrl-C ended: where they were
     full: int  # launches whose record of accesses became full: hazards are those until then
+    newer_ptx: int | None  # 120: its PTX is for sm_120, which is newer than the GPU
     trace: Trace | None  # the sums of the launches that were examined
 
     @property
@@ -174,6 +175,7 @@ def _kernel(
         tuple(error for error, interrupted in failed if not interrupted),
         tuple(error for error, interrupted in failed if interrupted),
         sum(record["full"] for record in records),
+        max(record["newer_ptx"] for record in records) or None,
         _trace(name, traced, lines, is_suppressed) if traced else None,
     )
 

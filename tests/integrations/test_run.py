@@ -16,6 +16,7 @@ PACKAGES = {  # what a script takes
     "cuda_core": ["cuda", "cuda.core"],
     "cuda_bindings": ["cuda", "cuda.bindings"],
     "triton": ["triton", "cupy"],
+    "torch": ["triton", "torch"],
 }
 
 
@@ -37,9 +38,22 @@ def test_saxpy(name):
     assert found["status"] == 0 and "PASS\n" in printed, printed
     assert not found["unsupported"] and not found["misuses"]
     [kernel] = [one for one in found["kernels"] if "saxpy" in one["kernel"]]
-    assert kernel["hazards"] == [] and kernel["flops"] == 2000 + (name == "triton") * 48
+    assert kernel["hazards"] == [] and kernel["flops"] == 2000 + (name in ("triton", "torch")) * 48
     store = [row for row in kernel["global"] if row["op"] == "store"]
     assert sum(row["bytes"] for row in store) == 4000
+
+
+def test_operations_of_pytorch():
+    found, printed = run("operations_torch")
+    assert found["status"] == 0 and "PASS\n" in printed, printed
+    assert not found["unsupported"] and not found["misuses"] and not found["kernels"]
+
+
+def test_kernels_of_torch_compile():
+    found, printed = run("compiled_torch")
+    assert found["status"] == 0 and "PASS\n" in printed, printed
+    [kernel] = found["kernels"]
+    assert "softmax" in kernel["kernel"] and not kernel["hazards"] and not found["misuses"]
 
 
 def test_a_race_has_the_line_of_the_script():

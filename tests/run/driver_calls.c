@@ -24,6 +24,7 @@ CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
 CUresult cuStreamQuery(handle stream);
 CUresult cuMipmappedArrayDestroy(handle array);
+CUresult cuGetExportTable(const void **table, const void *id);
 CUresult cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, handle stream, void **params, void **extra);
 
@@ -35,6 +36,16 @@ static void check(CUresult result, const char *what) {
     if (!result) return;
     printf("%s: %d\n", what, result);
     exit(3);
+}
+
+/* A function of a table that the driver knows, but not this function. */
+static void call_table(void) {
+    static const unsigned char id[16] = {0x42, 0xd8, 0x5a, 0x81, 0x23, 0xf6, 0xcb, 0x47,
+                                         0x82, 0x98, 0xf6, 0xe7, 0x8a, 0x3a, 0xec, 0xdc};
+    const void *found;
+    check(cuGetExportTable(&found, id), "cuGetExportTable");
+    CUresult (*const *table)(void) = found;
+    printf("table %d\n", table[1]());
 }
 
 static CUresult start(const char *kernel, unsigned threads, CUdeviceptr address, int n) {
@@ -71,6 +82,8 @@ int main(int n, char **words) {
             printf("copy %d\n", cuMemcpyDtoH_v2(values, address + 4, sizeof values));
         else if (!strcmp(word, "mipmap"))
             printf("mipmap %d\n", cuMipmappedArrayDestroy(NULL));
+        else if (!strcmp(word, "table"))
+            call_table();
         else if (!strcmp(word, "sync"))
             printf("sync %d\n", cuCtxSynchronize());
         else if (!strcmp(word, "crash"))

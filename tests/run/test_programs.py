@@ -241,6 +241,44 @@ def test_ptx_for_a_newer_gpu(compiled, run_program):
     assert "compute_90, newer than this GPU" in " ".join(out.split())
 
 
+LIBRARY = ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90,code=compute_90")
+
+
+def test_newer_ptx_beside_machine_code(compiled, run_program):
+    """As libraries have: a GPU runs the machine code, so the program is right. A V100 has none."""
+    program = compiled("saxpy", *LIBRARY)
+    status, out, _ = run_program("--gpu", "a100", "--error-exitcode", "5", program)
+    assert status == 0 and out.startswith("PASS")
+    assert "its PTX is for compute_90, newer than this GPU" in " ".join(out.split())
+    assert "its PTX" not in run_program(program)[1]
+    _, out, _ = run_program("--gpu", "v100", program)
+    assert out.startswith("FAIL") and "compute_90, newer than this GPU" in " ".join(out.split())
+
+
+UNUSED = """
+#include <cstdio>
+__global__ void unused() {}
+int main(int arguments, char **) {
+    int *x;
+    printf("%s\\n", cudaGetErrorName(cudaMalloc(&x, 4)));
+    if (arguments > 1) unused<<<1, 1>>>();
+    printf("%s\\n", cudaGetErrorName(cudaGetLastError()));
+    cudaFree(x);
+}
+"""
+
+
+def test_machine_code_that_is_not_launched(tmp_path, run_program):
+    code = ("-gencode", "arch=compute_80,code=sm_80")
+    program = run_programs.compiled(tmp_path, "unused", *code, text=UNUSED)
+    _, out, _ = run_program(program)
+    assert out.startswith("cudaSuccess\ncudaSuccess\n") and ": 0 hazards, 0 wrong calls" in out
+    _, out, _ = run_program(program, "launched")
+    assert out.startswith("cudaSuccess\ncudaErrorNoKernelImageForDevice\n")
+    told = "kernel _Z6unusedv: the program has machine code of sm_80 and no PTX"
+    assert told in " ".join(out.split())
+
+
 @pytest.mark.parametrize("options", [(), ("--shuffle", "1")], ids=["in-order", "shuffled"])
 def test_kernels_that_launch_kernels(compiled, run_program, options):
     seed = random.randrange(1000)

@@ -9,7 +9,7 @@
 
 extern opcode_table address_opcodes, atomic_opcodes, cache_policy_opcodes, copy_opcodes,
     ldmatrix_opcodes, mbarrier_opcodes, store_async_opcodes, surface_opcodes, sync_opcodes,
-    texture_opcodes;
+    tensor_map_opcodes, texture_opcodes;
 
 /* Compiled once per CPU level (base/cpu.h). */
 extern opcode_table alu_opcodes_baseline, alu_opcodes_v3, alu_opcodes_v4;
@@ -33,7 +33,7 @@ static void free_copies(block *b) {
         atomic_opcodes, barrier_opcodes, cache_policy_opcodes, call_opcodes, control_opcodes,      \
         copy_opcodes,                                                                              \
         ldmatrix_opcodes, mbarrier_opcodes, register_opcodes, store_async_opcodes,                 \
-        surface_opcodes, sync_opcodes, texture_opcodes, NULL};                                     \
+        surface_opcodes, sync_opcodes, tensor_map_opcodes, texture_opcodes, NULL};                 \
     static const instruction_set set##cpu = {                                                      \
         .opcodes = opcodes##cpu,                                                                   \
         .allocate_copies = allocate_copies,                                                        \

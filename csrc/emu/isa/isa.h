@@ -6,7 +6,7 @@
  *   sync.c      shfl, vote, match, redux, bar.warp
  *   texture.c   tex, tld4, queries; surface.c: suld, sust, sured; sampler.c, texel.c
  *   async       copies.c (cp): copy_async.c, bulk_queue.c, bulk.c, tensor_copy.c; tile.c,
- *               tensor_map.c, mbarrier.c
+ *               tensor_map.c, tensor_map_edit.c (tensormap), mbarrier.c
  *
  * Control flow, calls and block barriers are in machine/ (machine/machine.h). Other folders include
  * only this header.

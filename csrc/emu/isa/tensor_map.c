@@ -1,7 +1,8 @@
 /* Tensor maps, in the emulator's own encoding of the 128 bytes of a CUtensorMap.
  *
- * A kernel may copy a map or fabricate one. So each use checks it by the rules that apply on the
- * host, and every access through it is checked against the launch's memory like any other.
+ * A kernel may copy a map, make one (tensor_map_edit.c) or fabricate one. So each use checks it by
+ * the rules that apply on the host, and every access through it is checked against the launch's
+ * memory like any other.
  */
 #include "tensor_map.h"
 
@@ -39,6 +40,44 @@ void tensor_map_encode(const smk_tensor_map *map, uint64_t address,
     memset(out, 0, SMK_TENSOR_MAP_BYTES);
     memcpy(out, &e, sizeof e);
 }
+
+/* ---- tensormap.replace ---- */
+
+static uint64_t at_most(uint64_t value, uint64_t max) {
+    return value < max ? value : max;
+}
+
+/* The types of tensormap.replace have other numbers than CUtensorMapDataType. Those that the
+ * emulator does not have become an invalid one. */
+static uint8_t replaced_type(uint64_t value) {
+    static const uint8_t types[] = {SMK_TENSOR_UINT8,   SMK_TENSOR_UINT16,   SMK_TENSOR_UINT32,
+                                    SMK_TENSOR_INT32,   SMK_TENSOR_UINT64,   SMK_TENSOR_INT64,
+                                    SMK_TENSOR_FLOAT16, SMK_TENSOR_FLOAT32,  SMK_TENSOR_FLOAT32_FTZ,
+                                    SMK_TENSOR_FLOAT64, SMK_TENSOR_BFLOAT16, SMK_TENSOR_TFLOAT32};
+    return value < sizeof types ? types[value] : SMK_N_TENSOR_TYPES;
+}
+
+void tensor_map_replace(unsigned char map[SMK_TENSOR_MAP_BYTES], tensor_map_field field, uint32_t d,
+                        uint64_t value) {
+    encoded_map e;
+    memcpy(&e, map, sizeof e);
+    e.magic = MAGIC;
+    switch (field) {
+    case TENSOR_MAP_ADDRESS: e.address = value; break;
+    case TENSOR_MAP_RANK: e.rank = (uint8_t)at_most(value, SMK_TENSOR_RANK) + 1; break;
+    case TENSOR_MAP_BOX: e.box[d] = (uint16_t)at_most(value, UINT16_MAX); break;
+    case TENSOR_MAP_SIZE: e.size[d] = value; break;
+    case TENSOR_MAP_STRIDE: e.stride[d + 1] = value; break;
+    case TENSOR_MAP_STEP: e.step[d] = (uint8_t)at_most(value, UINT8_MAX); break;
+    case TENSOR_MAP_TYPE: e.type = replaced_type(value); break;
+    case TENSOR_MAP_SWIZZLE: e.swizzle = (uint8_t)at_most(value, SMK_N_SWIZZLES); break;
+    case TENSOR_MAP_FILL: e.fill_nan = value != 0; break;
+    case TENSOR_MAP_NOTHING: break;
+    }
+    memcpy(map, &e, sizeof e);
+}
+
+/* ---- use ---- */
 
 static uint64_t nan_bits(smk_tensor_type type) {
     switch (type) {
