@@ -38,10 +38,10 @@ static int64_t step_of(const smk_timing *t) {
 
 /* How the plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
-    double tiles;  /* of C, times the batch */
-    double size;   /* elements of a tile, relative to the variant's output_tile */
-    double split;  /* K ranges */
-    double time;   /* predicted microseconds, of kernels that core/plan_ring.c tiles; else 0 */
+    double tiles; /* of C, times the batch */
+    double size;  /* elements of a tile, relative to the variant's output_tile */
+    double split; /* K ranges */
+    double time;  /* predicted microseconds, of kernels that core/plan_ring.c tiles; else 0 */
 } tiling;
 
 static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
@@ -52,8 +52,7 @@ static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
     ring_operands(sizes, q->k_major, q->aligned ? t->dtype->itemsize : LINE_BYTES, operands);
     const double time = ring_choose(t->variant, t->dtype, values, sizes, q->batch, operands,
                                     q->multiprocessors ? q->multiprocessors : 1);
-    return (tiling){.split = (double)values[smk_variant_param(t->variant, "split")],
-                    .time = time};
+    return (tiling){.split = (double)values[smk_variant_param(t->variant, "split")], .time = time};
 }
 
 static tiling tiling_of(const smk_timing *t, const smk_query *q) {

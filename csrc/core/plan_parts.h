@@ -138,8 +138,8 @@ typedef struct ring_operand {
     int64_t alignment; /* bytes that the places of its rows are multiples of */
 } ring_operand;
 
-/* Those of contiguous matrices. sizes: M, N, K; unit: bytes that the places of rows are multiples of
- * per element. */
+/* Those of contiguous matrices. sizes: M, N, K; unit: bytes per element that the places of rows are
+ * multiples of. */
 void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
                    ring_operand out[2]);
 

@@ -81,9 +81,9 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_TILES] = waves + last;
     out[RING_STEPS] = steps / 10;
     out[RING_BYTES_IN] = steps * resident * (rows * bytes_a + copied * bytes_b) * 1e-6;
-    out[RING_BYTES_OUT] =
-        each * (all * rows * bytes_a + down * c->ranges * c->batch * c->n * bytes_b) * 1e-6 /
-        c->multiprocessors;
+    out[RING_BYTES_OUT] = each *
+                          (all * rows * bytes_a + down * c->ranges * c->batch * c->n * bytes_b) *
+                          1e-6 / c->multiprocessors;
     out[RING_PARTS] = parts;
     out[RING_SUMS] = parts ? 8 * c->ranges * elements * 1e-5 / c->multiprocessors : 0;
     out[RING_OPERANDS] = (c->m + c->n) * c->steps * STEP_BYTES * c->batch * 1e-7;

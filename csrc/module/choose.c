@@ -289,8 +289,7 @@ PyObject *choose_predict(PyObject *args) {
                          .N = n,
                          .K = k,
                          .batch = batch,
-                         .strides =
-                             k_major[0] && !k_major[1] ? SMK_ROWS : SMK_ROWS_OR_COLUMNS,
+                         .strides = k_major[0] && !k_major[1] ? SMK_ROWS : SMK_ROWS_OR_COLUMNS,
                          .aligned = aligned,
                          .k_major = {k_major[0], k_major[1]}};
     timings *all = read_timings(list);

@@ -72,7 +72,8 @@ static uint32_t bytes_of_source(const ptx_instruction *p) {
         }
         return bytes;
     case PTX_OP_shr:
-        if (constant && last->bits < 64) return PTX_ALL_USED & ~first_bytes((uint32_t)last->bits / 8);
+        if (constant && last->bits < 64)
+            return PTX_ALL_USED & ~first_bytes((uint32_t)last->bits / 8);
         break;
     case PTX_OP_and:
         for (uint32_t k = 0; constant && k < 8; k++)

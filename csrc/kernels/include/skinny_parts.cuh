@@ -147,8 +147,7 @@ template <typename is> struct wide_piece {
     int skip, apart;
 };
 
-template <typename is>
-__device__ __forceinline__ const piece<is> &whole(const piece<is> &x) {
+template <typename is> __device__ __forceinline__ const piece<is> &whole(const piece<is> &x) {
     return x;
 }
 

@@ -232,8 +232,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
         unsigned turn = 0;
-        for (int item = blockIdx.x; item < w.list.items;
-             item += gridDim.x, at = work_of(w, item)) {
+        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
             float sum[REGISTERS];
             accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, at.steps.end - at.steps.first,
                                            min(w.columns, (int)g.N - at.tile.column * w.columns));

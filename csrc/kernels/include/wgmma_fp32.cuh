@@ -440,8 +440,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
         columns mine = my_columns<operand, B_ACROSS>(consumer);
-        for (int item = blockIdx.x; item < w.list.items;
-             item += gridDim.x, at = work_of(w, item)) {
+        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];
