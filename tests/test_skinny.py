@@ -32,14 +32,17 @@ LIE = {
     "columns": lambda x: np.asfortranarray(x),
     "odd rows": lambda x: _within(x, 3, 1),
     "odd columns": lambda x: _within(x.T, 3, 1).T,
+    "odd pitch": lambda x: _within(x, 5, 0),
+    "odd pitch of columns": lambda x: _within(x.T, 5, 0).T,
     "apart": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
     "backwards": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
 }
 
 
 def _within(x, more, offset):
-    """The same matrix as a slice of a wider one, whose rows begin off 16-byte boundaries."""
-    wide = np.zeros((x.shape[0], x.shape[1] + more), x.dtype)
+    """The same matrix as a slice of a wider one, with NaN beside it. Its rows, or but for the first
+    one, begin off 16-byte boundaries."""
+    wide = np.full((x.shape[0], x.shape[1] + more), np.nan, x.dtype)
     wide[:, offset : offset + x.shape[1]] = x
     return wide[:, offset : offset + x.shape[1]]
 
@@ -56,6 +59,19 @@ def test_every_layout(row, dtype, of_a, of_b, device, rng):
             b,
             row=row,
         )
+
+
+@EACH
+def test_any_shape_and_pitch(row, dtype, device, draw, rng):
+    for _ in range(12):
+        thin, thick, k = draw.randint(1, 17), draw.randint(1, 300), draw.randint(1, 600)
+        m, n = draw.choice([(thin, thick), (thick, thin)])
+        a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
+        lie, more = draw.choice([np.asarray, np.transpose]), draw.choice([0, 0, 1, 3, 8])
+        given = [lie(_within(lie(x), more, 0)) for x in (a, b)]
+        split = draw.randrange(4)
+        result = smemkern.gemm(*given, variant=row.name, split=split, device=device)
+        assert_gemm(result, a, b, row=row)
 
 
 @EACH
