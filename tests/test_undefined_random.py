@@ -279,8 +279,12 @@ def expected(body: list[Statement], first_line: int, turns: int) -> set[tuple[in
     return found
 
 
-@pytest.mark.parametrize("seed", [random.randrange(1 << 32) for _ in range(40)])
-def test_random_kernels(seed):
+@pytest.mark.parametrize("number", range(40))
+def test_random_kernels(number, draw):
+    check(draw.getrandbits(32))
+
+
+def check(seed):
     rng = random.Random(seed)
     makers = [load] * 6 + [store] * 5 + [move] * 4 + [use] * rng.choice([0, 1, 2])
     body = [guarded(rng, rng.choice(makers)(rng)) for _ in range(rng.randrange(4, 40))]
