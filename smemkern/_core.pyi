@@ -648,7 +648,7 @@ def ring_terms(
     multiprocessors: int,
     /,
 ) -> tuple[float, ...]:
-    """What predicts the time of a 16-bit product. tile: block_m, block_n, split."""
+    """The terms of the predicted time of a 16-bit product (core/plan_ring.c)."""
 
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:
     """The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer."""

@@ -100,7 +100,9 @@ def test_all_is_escaped():
 
 
 def test_hazards_are_shown():
-    ptx = PTX.replace("st.global.u32 [%rd2], %r2;", "ld.shared.u32 %r4, [tile+4];")
+    ptx = PTX.replace(
+        "st.global.u32 [%rd2], %r2;", "ld.shared.u32 %r4, [tile+4]; add.u32 %r4, %r4, 1;"
+    )
     t = smemkern.trace(smemkern.Kernel(ptx, "k"), 1, 32, np.zeros(32, np.int32))
     assert t.hazards
     check(t.to_html())

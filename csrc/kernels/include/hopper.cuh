@@ -13,30 +13,6 @@ typedef struct __align__(64) tensor_map {
     unsigned long long words[16];
 } tensor_map;
 
-/* ---- warps. Instructions for TMA, mbarriers and wgmma take uniform registers. If ptxas cannot tell
- * that all lanes agree, it moves the values there one by one, in a loop over the lanes ---- */
-
-__device__ __forceinline__ int warp_of_block() {
-    return __shfl_sync(0xffffffff, (int)threadIdx.x / 32, 0);
-}
-
-/* True in one lane of a warp, always the same; for whole warps. */
-__device__ __forceinline__ bool elect_one() {
-    unsigned elected;
-    asm volatile("{\n"
-                 ".reg .pred elected;\n"
-                 "elect.sync _|elected, 0xffffffff;\n"
-                 "selp.u32 %0, 1, 0, elected;\n"
-                 "}"
-                 : "=r"(elected));
-    return elected != 0;
-}
-
-/* True in one thread of a warpgroup, always the same; for whole warps. */
-__device__ __forceinline__ bool is_leader() {
-    return warp_of_block() % 4 == 0 && elect_one();
-}
-
 /* ---- mbarrier: a phase completes after `arrivals` arrivals and the expected bytes ---- */
 
 __device__ __forceinline__ void barrier_init(unsigned barrier, unsigned arrivals) {
@@ -333,5 +309,29 @@ __device__ __forceinline__ void wgmma(int (&d)[128], unsigned long long a, unsig
                  : "l"(a), "l"(b), "r"(add));
 }
 #endif
+
+/* ---- warps. Instructions for TMA, mbarriers and wgmma take uniform registers. If ptxas cannot tell
+ * that all lanes agree, it moves the values there one by one, in a loop over the lanes ---- */
+
+__device__ __forceinline__ int warp_of_block() {
+    return __shfl_sync(0xffffffff, (int)threadIdx.x / 32, 0);
+}
+
+/* True in one lane of a warp, always the same; for whole warps. */
+__device__ __forceinline__ bool elect_one() {
+    unsigned elected;
+    asm volatile("{\n"
+                 ".reg .pred elected;\n"
+                 "elect.sync _|elected, 0xffffffff;\n"
+                 "selp.u32 %0, 1, 0, elected;\n"
+                 "}"
+                 : "=r"(elected));
+    return elected != 0;
+}
+
+/* True in one thread of a warpgroup, always the same; for whole warps. */
+__device__ __forceinline__ bool is_leader() {
+    return warp_of_block() % 4 == 0 && elect_one();
+}
 
 #endif
