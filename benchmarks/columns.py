@@ -14,17 +14,15 @@ import argparse
 import json
 import math
 import random
-import secrets
 import statistics
 import time
 from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 import records
-from drawn import log_uniform
-from sweep import LAYOUTS, Shape, in_turns, operands
+from drawn import log_uniform, medians, seeded
+from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
 Tile = tuple[int, int, int]  # block_m, block_n, split
@@ -79,9 +77,7 @@ def measure(minutes: float, seed: int | None = None) -> Record:
 
     import smemkern
 
-    seed = secrets.randbits(32) if seed is None else seed
-    rng = random.Random(seed)
-    torch.manual_seed(seed)
+    seed, rng = seeded(torch, seed)
     device = smemkern.devices()[0]
     until = time.monotonic() + 60 * minutes
     lines: list[Record] = []
@@ -100,9 +96,8 @@ def measure(minutes: float, seed: int | None = None) -> Record:
                 params = dict(zip(("block_m", "block_n", "split"), tile, strict=True))
                 name = " ".join(map(str, tile))
                 work[name] = partial(smemkern.gemm, a, b, variant=variant, out=out, **params)
-        times = in_turns(torch, list(work.values()), 0.006)
-        found = zip(work, times, strict=True)
-        us = {name: round(statistics.median(own) * 1e3, 2) for name, own in found}
+        times = medians(torch, work, 0.006)
+        us = {name: round(ms * 1e3, 2) for name, ms in times.items()}
         lines.append({"batch": batch, "shape": shape, "layout": layout, "us": us})
     print(f"columns: {len(lines)} calls, seed {seed}", flush=True)
     facts = {"gpu": device.description, "multiprocessors": device.multiprocessors, "seed": seed}
@@ -112,8 +107,9 @@ def measure(minutes: float, seed: int | None = None) -> Record:
 # ---- the fit
 
 
-def read_costs(path: Path = COSTS) -> list[list[list[float]]]:
-    text = "\n".join(line for line in path.read_text().splitlines() if not line.startswith("/*"))
+@cache
+def read_costs() -> list[list[list[float]]]:
+    text = "\n".join(line for line in COSTS.read_text().splitlines() if not line.startswith("/*"))
     found: list[list[list[float]]] = json.loads(
         "[" + text.replace("{", "[").replace("}", "]").rstrip().rstrip(",") + "]"
     )

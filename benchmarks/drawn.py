@@ -77,6 +77,13 @@ def draw(rng: random.Random, batched: bool = False) -> tuple[int, Shape, str]:
             return batch, (m, n, k), rng.choice(LAYOUTS)
 
 
+def seeded(torch: Any, seed: int | None) -> tuple[int, random.Random]:
+    """The seed, a new one for None, and random numbers of it; PyTorch's are seeded too."""
+    seed = secrets.randbits(32) if seed is None else seed
+    torch.manual_seed(seed)
+    return seed, random.Random(seed)
+
+
 def medians(torch: Any, work: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
     """Milliseconds of each."""
     times = in_turns(torch, list(work.values()), seconds)
@@ -175,9 +182,7 @@ def sweep(
     """`count` draws of each kind: a summary, and a line per draw."""
     import torch
 
-    seed = secrets.randbits(32) if seed is None else seed
-    rng = random.Random(seed)
-    torch.manual_seed(seed)
+    seed, rng = seeded(torch, seed)
     print(f"drawn shapes: seed {seed}, {count} of each kind", flush=True)
     record: Record = {"seed": seed, "torch": torch.__version__}
     for name, kind in KINDS.items():

@@ -269,24 +269,25 @@ def transpose(seconds: float) -> Record:
     return movement.transpose(seconds)
 
 
+def save_apart(results: Results, what: str, measured: Record) -> Record:
+    """Saves the times of random calls to a file of their own."""
+    path = results.path.with_name(f"{what}-{results.path.stem}.json.xz")
+    records.save(path, json.dumps({**results.facts, **measured}))
+    return {"seed": measured["seed"], "calls": len(measured["lines"])}
+
+
 def tune(results: Results, minutes: float, dtypes: list[str]) -> Record:
-    """The times go to a separate file, to which tune.py fits the GPU's table."""
+    """Of variants: tune.py fits the GPU's table to them."""
     from tune import measure
 
-    record = {**results.facts, **measure(minutes, dtypes)}
-    path = results.path.with_name(f"times-{results.path.stem}.json.xz")
-    records.save(path, json.dumps(record))
-    return {"seed": record["seed"], "calls": len(record["lines"])}
+    return save_apart(results, "times", measure(minutes, dtypes))
 
 
 def columns(results: Results, minutes: float) -> Record:
-    """The times go to a separate file, to which columns.py fits the planner's table."""
+    """Of tiles: columns.py fits the planner's table to them."""
     from columns import measure
 
-    record = {**results.facts, **measure(minutes)}
-    path = results.path.with_name(f"columns-{results.path.stem}.json.xz")
-    records.save(path, json.dumps(record))
-    return {"seed": record["seed"], "calls": len(record["lines"])}
+    return save_apart(results, "columns", measure(minutes))
 
 
 def sweep(draws: int) -> Record:

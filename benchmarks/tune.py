@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import secrets
 import statistics
 import time
 from collections.abc import Iterable, Iterator
@@ -23,8 +22,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import records
-from drawn import candidates_of, draw
-from sweep import Shape, in_turns, operands, shapes
+from drawn import candidates_of, draw, medians, seeded
+from sweep import Shape, operands, shapes
 
 Record = dict[str, Any]
 TWINS = {"bf16": "fp16", "mma_bf16": "mma_fp16"}
@@ -70,13 +69,10 @@ def time_call(torch: Any, dtype: str, batch: int, shape: Shape, layout: str) -> 
     for name, params in candidates_of(dtype, ACCURACIES[-1], batch, shape, layout, far=12):
         run = partial(smemkern.gemm, a, b, variant=name, out=out, **params)
         work[label_of(name, params)] = run
-    times = in_turns(torch, list(work.values()), 0.015)
+    times = medians(torch, work, 0.015)
     return {
         **{"dtype": dtype, "batch": batch, "shape": shape, "layout": layout},
-        "us": {
-            label: round(statistics.median(own) * 1e3, 2)
-            for label, own in zip(work, times, strict=True)
-        },
+        "us": {label: round(ms * 1e3, 2) for label, ms in times.items()},
     }
 
 
@@ -85,9 +81,7 @@ def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None)
 
     import smemkern
 
-    seed = secrets.randbits(32) if seed is None else seed
-    rng = random.Random(seed)
-    torch.manual_seed(seed)
+    seed, rng = seeded(torch, seed)
     device = smemkern.devices()[0]
     until = time.monotonic() + 60 * minutes
     lines: list[Record] = []

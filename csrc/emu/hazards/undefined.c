@@ -122,15 +122,10 @@ static uint32_t first_bytes(uint32_t n) {
 
 /* ---- registers ---- */
 
-/* The elements of a vector, or the operand itself. */
-static uint32_t count_items(const ptx_operand *o) {
-    return o->kind == PTX_VECTOR ? o->n_items : 1;
-}
-
 /* Where element k of the operand is; 0: in no register with bytes that are only copied. */
 static uint64_t place_of(const ptx_function *f, const unsigned char *registers,
                          const ptx_operand *o, uint32_t k) {
-    const ptx_operand *item = o->kind == PTX_VECTOR ? &o->items[k] : o;
+    const ptx_operand *item = ptx_item(o, k);
     if (item->kind != PTX_REGISTER || f->registers[item->reg].used == PTX_ALL_USED) return 0;
     return (uintptr_t)registers + f->registers[item->reg].slot;
 }
@@ -146,7 +141,7 @@ void undefined_loaded(detector *d, const emu_request *r, uint32_t lane, uint32_t
                       undefined_origin origin) {
     undefined_values *all = &warp_of(d, r->member, r->warp)->registers;
     const ptx_operand *to = &r->ptx->operands[0];
-    const uint32_t n = count_items(to), width = r->width / n;
+    const uint32_t n = ptx_count_items(to), width = r->width / n;
     for (uint32_t k = 0; k < n; k++) {
         const uint64_t at = place_of(r->function, r->registers, to, k);
         const uint32_t own = bytes >> k * width & first_bytes(width);
@@ -158,7 +153,7 @@ uint32_t undefined_stored(const detector *d, const emu_request *r, uint32_t lane
                           undefined_origin *origin) {
     const undefined_values *all = &warp_of(d, r->member, r->warp)->registers;
     const ptx_operand *from = &r->ptx->operands[1];
-    const uint32_t n = count_items(from), width = r->width / n;
+    const uint32_t n = ptx_count_items(from), width = r->width / n;
     uint32_t bytes = 0;
     for (uint32_t k = 0; k < n; k++) {
         const uint64_t at = place_of(r->function, r->registers, from, k);
@@ -180,7 +175,7 @@ bool undefined_is_stored(const detector *d, const emu_request *r) {
 static void forget_loaded(detector *d, const emu_request *r) {
     undefined_values *all = &warp_of(d, r->member, r->warp)->registers;
     const ptx_operand *to = &r->ptx->operands[0];
-    for (uint32_t k = 0; k < count_items(to); k++) {
+    for (uint32_t k = 0; k < ptx_count_items(to); k++) {
         const uint64_t at = place_of(r->function, r->registers, to, k);
         if (at) forget(d, all, at, r->active);
     }
@@ -193,7 +188,7 @@ void undefined_moved(detector *d, const emu_move *m) {
     const uint32_t elements = p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : 1;
     if (!all->n || !p->types) return;
     const uint32_t bytes = elements * ptx_type_size[__builtin_ctz(p->types)];
-    const uint32_t n_from = count_items(from), n_to = count_items(to);
+    const uint32_t n_from = ptx_count_items(from), n_to = ptx_count_items(to);
     for (uint32_t left = m->active; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left);
         undefined_origin origin = {0};

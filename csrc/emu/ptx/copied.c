@@ -108,20 +108,11 @@ static void set_used_directly(ptx_function *f) {
     }
 }
 
-/* The elements of a vector, or the operand itself. */
-static const ptx_operand *item_of(const ptx_operand *o, uint32_t k) {
-    return o->kind == PTX_VECTOR ? &o->items[k] : o;
-}
-
-static uint32_t count_items(const ptx_operand *o) {
-    return o->kind == PTX_VECTOR ? o->n_items : 1;
-}
-
 /* The bytes of a mov's value that its destinations use, of `width` each. */
 static uint32_t used_by(const ptx_function *f, const ptx_operand *to, uint32_t width) {
     uint32_t used = 0;
-    for (uint32_t k = 0; k < count_items(to); k++) {
-        const ptx_operand *item = item_of(to, k);
+    for (uint32_t k = 0; k < ptx_count_items(to); k++) {
+        const ptx_operand *item = ptx_item(to, k);
         if (item->kind == PTX_REGISTER)
             used |= (f->registers[item->reg].used & first_bytes(width)) << k * width;
     }
@@ -131,14 +122,14 @@ static uint32_t used_by(const ptx_function *f, const ptx_operand *to, uint32_t w
 /* What a mov gives to bytes that are used is used. */
 static bool use_moved(ptx_function *f, const ptx_instruction *p, bool all) {
     const ptx_operand *to = &p->operands[0], *from = &p->operands[1];
-    const uint32_t n_to = count_items(to), n_from = count_items(from);
+    const uint32_t n_to = ptx_count_items(to), n_from = ptx_count_items(from);
     const uint32_t elements = p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : 1;
     const uint32_t bytes = p->types ? elements * ptx_type_size[__builtin_ctz(p->types)] : 0;
     bool changed = false;
     if (!n_to || !n_from || bytes > 16) all = true;
     const uint32_t used = all ? 0 : used_by(f, to, bytes / n_to), width = all ? 0 : bytes / n_from;
     for (uint32_t k = 0; k < n_from; k++) {
-        const ptx_operand *item = item_of(from, k);
+        const ptx_operand *item = ptx_item(from, k);
         if (item->kind != PTX_REGISTER) continue;
         changed |= use_bytes(&f->registers[item->reg],
                              all ? PTX_ALL_USED : used >> k * width & first_bytes(width));

@@ -282,6 +282,15 @@ bool ptx_operand_is_source(const ptx_instruction *instruction, uint32_t k);
  * slot, unless the text names the same register twice. */
 bool ptx_may_write_in_place(const ptx_instruction *instruction);
 
+/* The elements of a vector, or the operand itself. */
+static inline uint32_t ptx_count_items(const ptx_operand *o) {
+    return o->kind == PTX_VECTOR ? o->n_items : 1;
+}
+
+static inline const ptx_operand *ptx_item(const ptx_operand *o, uint32_t k) {
+    return o->kind == PTX_VECTOR ? &o->items[k] : o;
+}
+
 /* Of ptx_register.used: also of registers with fewer bytes. */
 enum { PTX_ALL_USED = 0xffff };
 
