@@ -89,6 +89,19 @@ def test_a_part_of_wider_matrices(row, dtype, shape, of_a, of_b, device, rng):
     assert_gemm(smemkern.gemm(a, b, variant=row.name, device=device), a, b, row=row)
 
 
+def assert_no_conflicts_in_reading(row, trace, of_a, of_b):
+    """Not even of two. But fp64 reads one operand by elements, half a vector per lane and request,
+    if its order is not that of DMMA's registers: moves would take longer."""
+    reads = [r for r in trace.shared if "load" in r.op or "ldmatrix" in r.op]
+    assert reads
+    slow = [r for r in reads if r[4] != r.ideal]
+    if row.name == "fp64" and of_a != of_b:
+        assert [r for r in slow if r[4] != 2 * r.ideal] == []
+        assert len({(r.file, r.line) for r in slow}) <= 1
+    else:
+        assert slow == []
+
+
 @pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
 @EITHER
 @pytest.mark.parametrize(("row", "dtype"), CASES)
@@ -97,9 +110,7 @@ def test_no_hazards_and_no_conflicts_in_reading(row, dtype, shape, of_a, of_b, r
     a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
     trace = smemkern.trace("gemm", lying(a, of_a), lying(b, of_b), variant=row.name)
     assert trace.hazards == ()
-    reads = [r for r in trace.shared if "load" in r.op or "ldmatrix" in r.op]
-    assert reads
-    assert [r for r in reads if r[4] != r.ideal] == []
+    assert_no_conflicts_in_reading(row, trace, of_a, of_b)
 
 
 @IN_TURN
@@ -110,8 +121,7 @@ def test_other_tiles(row, dtype, params, shape, of_a, of_b, rng):
     trace = smemkern.trace("gemm", lying(a, of_a), lying(b, of_b), variant=row.name, **params)
     assert_gemm(trace.result, a, b, row=row)
     assert trace.hazards == ()
-    reads = [r for r in trace.shared if "load" in r.op or "ldmatrix" in r.op]
-    assert [r for r in reads if r[4] != r.ideal] == []
+    assert_no_conflicts_in_reading(row, trace, of_a, of_b)
 
 
 @pytest.mark.parametrize(("row", "dtype"), CASES)

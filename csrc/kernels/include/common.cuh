@@ -67,6 +67,17 @@ __device__ __forceinline__ void store_vector(void *p, uint4 v) {
                  : "memory");
 }
 
+/* The same without a branch around it, so that several stores have registers of their own. */
+__device__ __forceinline__ void store_vector_if(bool exists, void *p, uint4 v) {
+    asm volatile("{\n"
+                 ".reg .pred exists;\n"
+                 "setp.ne.b32 exists, %5, 0;\n"
+                 "@exists st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+                 "}" ::"l"(p),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((int)exists)
+                 : "memory");
+}
+
 /* ---- GEMM epilogue ---- */
 
 /* alpha * sum + beta * C. If beta == 0, C is not read, whatever it holds. The test is on beta

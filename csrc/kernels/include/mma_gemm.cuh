@@ -65,6 +65,7 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
  * of C a lane has. */
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
+template <order OF_A>
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
                                       const warp_place &w, const block_work &block, unsigned ring,
                                       long long row, long long column);
@@ -271,7 +272,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     } else {
         accumulate<OF_A, OF_B, false>(sum, K, A, B, ring, w);
     }
-    store(g, sum, w, block, ring, A.first + w.row, B.first + w.column);
+    store<OF_A>(g, sum, w, block, ring, A.first + w.row, B.first + w.column);
 }
 
 /* Warps of 32 x 32 need at most 168 registers, except fp64, so a multiprocessor has 12 of them. */

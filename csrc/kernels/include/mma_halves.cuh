@@ -111,6 +111,7 @@ __device__ __forceinline__ void turn(unsigned (&word)[4], int lane) {
     }
 }
 
+template <order>
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
                                       const warp_place &w, const block_work &block, unsigned,
                                       long long row, long long column) {

@@ -82,16 +82,29 @@ __device__ __forceinline__ void load_shared(double &x, unsigned from) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from) : "memory");
 }
 
+/* A vector, or the same by elements. blockDim.y is 1, but ptxas does not know it: it would merge
+ * the loads. */
+template <bool WHOLE> __device__ __forceinline__ void read(vector &v, unsigned from) {
+    if constexpr (WHOLE) {
+        read_shared(v, from);
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            load_shared(element(v, i), from + i * (unsigned)sizeof(REAL) * blockDim.y);
+        }
+    }
+}
+
 /* Of a group of 8 V lines and a slab: lines first..end - 1 of the lane's V; MN-major, all V come
  * together. */
-template <order ORDER, int LINES>
+template <order ORDER, int LINES, bool WHOLE>
 __device__ __forceinline__ void load(REAL (*x)[V], unsigned from, int group, int slab, int first,
                                      int end) {
     if (ORDER == ALONG) {
 #pragma unroll
         for (int q = first; q < end; q++) {
             vector v;
-            read_shared(v, (from ^ slab * 64) + (group * GROUP_N + q) * 128);
+            read<WHOLE>(v, (from ^ slab * 64) + (group * GROUP_N + q) * 128);
 #pragma unroll
             for (int j = 0; j < V; j++) {
                 x[q][j] = element(v, j);
@@ -101,7 +114,7 @@ __device__ __forceinline__ void load(REAL (*x)[V], unsigned from, int group, int
 #pragma unroll
         for (int j = 0; j < V; j++) {
             vector v;
-            read_shared(v, from + (slab * K_SLAB + j) * tile_pitch(ORDER, LINES) + group * 128);
+            read<WHOLE>(v, from + (slab * K_SLAB + j) * tile_pitch(ORDER, LINES) + group * 128);
 #pragma unroll
             for (int q = 0; q < V; q++) {
                 x[q][j] = element(v, q);
@@ -114,85 +127,169 @@ template <order ORDER>
 __device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab) {
     const int group = tile * 2 / V, first = tile * 2 % V;
     if (ORDER == ALONG || first + 2 == V)
-        load<ORDER, BLOCK_M>(a.x + group * V, from, group, slab, first, first + 2);
+        load<ORDER, BLOCK_M, true>(a.x + group * V, from, group, slab, first, first + 2);
 }
 
 template <order ORDER>
 __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab) {
-    load<ORDER, BLOCK_N>(b.x, from, group, slab, 0, V);
+    load<ORDER, BLOCK_N, true>(b.x, from, group, slab, 0, V);
+}
+
+/* Whether mma's 16 rows are rows of A, and C comes out as it is stored. */
+__host__ __device__ constexpr bool turned(order of_a) {
+    return sizeof(REAL) == 8 && of_a == ACROSS;
 }
 
 /* Applied to a sum before it is stored; defined in the kernel's file. */
 __device__ __forceinline__ void check(const gemm_args &g, REAL &sum, const block_work &block,
                                       long long row, long long column);
 
-/* Stores a group's columns of 8 rows V apart, from `row` on, if C's rows are not 16-byte aligned.
- * By way of 8 x 128 bytes of the warp's own, so that a request stores neighbours of one row. There
- * row s has vector ^ s % 4: 8 lanes that write together have four rows and two halves. */
-__device__ __forceinline__ void store_along(const gemm_args &g, REAL *C, const vector (&x)[2],
-                                            unsigned own, const warp_place &w, long long row,
-                                            long long column) {
+/* A lane's sums are V vectors, x[0] and x[1] of each 8 rows and group of columns. TURNED: in one
+ * row, two vectors 4 apart; else at one place in two rows, 4 V apart. */
+template <bool TURNED> struct vectors_of_lane {
+    static constexpr int NEXT_ROW = TURNED ? 0 : 4 * V, NEXT_COLUMN = TURNED ? 4 * V : 0;
+    int row, column; /* of x[0], from the first of the 8 rows and of the group's columns */
+
+    __device__ __forceinline__ explicit vectors_of_lane(const warp_place &w)
+        : row((TURNED ? slot(w.eighth) : w.pair) * V),
+          column((TURNED ? w.pair : slot(w.eighth)) * V) {}
+};
+
+/* Calls put(x, down) for each 8 rows, of which the first is `down` from the warp's first row: x has
+ * the lane's vectors of each group of columns. */
+template <bool TURNED, typename Put>
+__device__ __forceinline__ void each_8_rows(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
+                                           const warp_place &w, const block_work &block,
+                                           long long row, long long column, Put put) {
+    typedef vectors_of_lane<TURNED> vectors;
+    const vectors own(w);
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const uint4 v = reinterpret_cast<const uint4 &>(x[i]);
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(
-                         own + (w.pair + 4 * i) * 128 + ((slot(w.eighth) ^ w.pair) << 4)),
-                     "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                     : "memory");
-    }
-    __syncwarp();
-    const int along = w.lane % GROUP_N;
+    for (int eighth = 0; eighth < 2 * M_TILES; eighth++) {
+        const int down = eighth / V * 8 * V + eighth % V, half = eighth % 2;
+        vector x[GROUPS][2];
 #pragma unroll
-    for (int first = 0; first < 8; first += 32 / GROUP_N) {
-        const int s = first + w.lane / GROUP_N;
-        const long long r = row + s * V, c = column + along;
-        REAL sum;
-        load_shared(sum, own + s * 128 + ((along / V ^ s % 4) << 4) +
-                             along % V * (unsigned)sizeof(REAL));
-        REAL *to = C + r * g.ldc + c;
-        if (r < g.M && c < g.N) *to = epilogue(g, sum, to);
+        for (int at = 0; at < GROUPS * 2 * V; at++) {
+            const int group = at / (2 * V), i = at / V % 2, q = at % V;
+            REAL &y = element(x[group][i], q);
+            y = TURNED ? sum[eighth / 2][group * GROUP_TILES + q][2 * half + i]
+                       : sum[eighth / 2][group * V + q / 2 * 2 + half][q % 2 * 2 + i];
+            check(g, y, block, row + down + own.row + i * vectors::NEXT_ROW,
+                  column + group * GROUP_N + own.column + i * vectors::NEXT_COLUMN + q);
+        }
+        put(x, down);
     }
-    __syncwarp();
 }
 
+/* alpha * sums + beta * C, in whole vectors. C's rows are `pitch` elements apart. OLD: beta is not
+ * 0. */
+template <bool TURNED, bool OLD>
+__device__ __forceinline__ void store_vectors(const gemm_args &g,
+                                              number (&sum)[M_TILES][N_TILES][4],
+                                              const warp_place &w, const block_work &block,
+                                              REAL *C, long long pitch, long long columns,
+                                              REAL alpha, long long row, long long column) {
+    typedef vectors_of_lane<TURNED> vectors;
+    const vectors own(w);
+    const int down_left = (int)min(g.M - row, (long long)WARP_M) - own.row;
+    const int across_left = (int)min(columns - column, (long long)WARP_N) - own.column;
+    REAL *const c = C + (row + own.row) * pitch + column + own.column;
+    each_8_rows<TURNED>(g, sum, w, block, row, column, [&](vector(&x)[GROUPS][2], int down) {
+        asm volatile("" : "+l"(pitch)); /* else all rows' offsets are computed before the first */
+#pragma unroll
+        for (int at = 0; at < 2 * GROUPS; at++) {
+            const int group = at / 2, i = at % 2;
+            const int r = down + i * vectors::NEXT_ROW;
+            const int column_ = group * GROUP_N + i * vectors::NEXT_COLUMN;
+            const bool exists = r < down_left && column_ < across_left;
+            REAL *to = c + r * pitch + column_;
+            vector &y = x[group][i], old;
+            if (OLD && exists) old = *reinterpret_cast<const vector *>(to);
+#pragma unroll
+            for (int q = 0; q < V; q++) {
+                element(y, q) *= alpha;
+                if (OLD) element(y, q) += (REAL)g.beta * element(old, q);
+            }
+            store_vector_if(exists, to, reinterpret_cast<uint4 &>(y));
+        }
+    });
+}
+
+/* The same by elements, if C's rows are not whole vectors. By way of 8 rows of 128 bytes of the
+ * warp's own, so that a request stores neighbours of one row. There the vectors of row s are
+ * swizzled, so that 8 lanes that write together have 8 vectors of 128 bytes. */
+template <bool TURNED, bool OLD>
+__device__ __forceinline__ void store_elements(const gemm_args &g,
+                                               number (&sum)[M_TILES][N_TILES][4],
+                                               const warp_place &w, const block_work &block,
+                                               REAL *C, unsigned space, long long row,
+                                               long long column) {
+    auto place = [&](int s, int at) {
+        return space + s * 128 + ((at ^ (TURNED ? s % 2 * 4 : s % 4)) << 4);
+    };
+    const int along = w.lane % GROUP_N, first = w.lane / GROUP_N;
+    const int down_left = (int)min(g.M - row, (long long)WARP_M);
+    const int across_left = (int)min(g.N - column, (long long)WARP_N) - along;
+    REAL *const c = C + row * g.ldc + column + along;
+    long long pitch = g.ldc;
+    each_8_rows<TURNED>(g, sum, w, block, row, column, [&](vector(&x)[GROUPS][2], int down) {
+        asm volatile("" : "+l"(pitch));
+#pragma unroll
+        for (int group = 0; group < GROUPS; group++) {
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const uint4 v = reinterpret_cast<const uint4 &>(x[group][i]);
+                const unsigned to = TURNED ? place(w.eighth, w.pair + 4 * i)
+                                           : place(w.pair + 4 * i, slot(w.eighth));
+                asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x),
+                             "r"(v.y), "r"(v.z), "r"(v.w)
+                             : "memory");
+            }
+            __syncwarp();
+#pragma unroll
+            for (int i = 0; i < 8; i += 32 / GROUP_N) {
+                const int s = first + i, r = down + (TURNED ? slot(s) : s) * V;
+                REAL y;
+                load_shared(y, place(s, along / V) + along % V * (unsigned)sizeof(REAL));
+                if (r >= down_left || group * GROUP_N >= across_left) continue;
+                REAL *to = c + r * pitch + group * GROUP_N;
+                y *= (REAL)g.alpha;
+                if (OLD) y += (REAL)g.beta * *to;
+                *to = y;
+            }
+            __syncwarp();
+        }
+    });
+}
+
+/* The kinds of stores differ for all threads alike, and each has code of its own: conditions around
+ * each vector made the code of a tile of fp64 2000 instructions, as long as 64 k of products. */
+template <order OF_A>
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
                                       const warp_place &w, const block_work &block, unsigned ring,
                                       long long row, long long column) {
     static_assert(THREADS / 32 * 1024 <= STAGES * STAGE, "a warp has 1 KiB to store by");
+    constexpr bool TURNED = turned(OF_A);
+    const bool old = (REAL)g.beta != 0; /* the rounded beta: see epilogue() */
+    if (g.split > 1) {
+        store_vectors<TURNED, false>(g, sum, w, block, part_at(g, block.part, 0, 0), g.part_pitch,
+                             g.part_pitch, 1, row, column);
+        return;
+    }
     REAL *C = g.C + blockIdx.z * g.batch_c;
-    const bool aligned = rows_aligned(C, g.ldc, sizeof(REAL)), along = !aligned && g.split == 1;
+    if (is_chunks(C, g.ldc, g.N)) {
+        if (old)
+            store_vectors<TURNED, true>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row, column);
+        else
+            store_vectors<TURNED, false>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row, column);
+        return;
+    }
+    copy_async_wait_all(); /* the ring is reused: no copy or load is left */
+    __syncthreads();
     const unsigned own = ring + threadIdx.x / 32 * 1024;
-    if (along) { /* the ring is reused: no copy or load is left */
-        copy_async_wait_all();
-        __syncthreads();
-    }
-#pragma unroll
-    for (int eighth = 0; eighth < 2 * M_TILES; eighth++) {
-        const long long first = row + (eighth / V * 8 * V + eighth % V);
-#pragma unroll
-        for (int group = 0; group < GROUPS; group++) {
-            const long long c = column + group * GROUP_N + slot(w.eighth) * V;
-            vector x[2];
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const long long r = first + (w.pair + i * 4) * V;
-#pragma unroll
-                for (int q = 0; q < V; q++) {
-                    element(x[i], q) =
-                        sum[eighth / 2][group * V + q / 2 * 2 + eighth % 2][q % 2 * 2 + i];
-                    check(g, element(x[i], q), block, r, c + q);
-                }
-                if (g.split > 1) {
-                    if (r < g.M && c < g.part_pitch)
-                        store_vector(part_at(g, block.part, r, c), reinterpret_cast<uint4 &>(x[i]));
-                } else if (aligned) {
-                    store_epilogue(g, &element(x[i], 0), C + r * g.ldc + c, true,
-                                   r < g.M ? g.N - c : 0);
-                }
-            }
-            if (along) store_along(g, C, x, own, w, first, column + group * GROUP_N);
-        }
-    }
+    if (old)
+        store_elements<TURNED, true>(g, sum, w, block, C, own, row, column);
+    else
+        store_elements<TURNED, false>(g, sum, w, block, C, own, row, column);
 }
 
 #endif

@@ -25,18 +25,21 @@
 #include "hopper.cuh"
 #include "mma_words.cuh"
 
+/* TURNED: a tile's 16 rows of A by two groups of 8 columns of B; else two groups of 8 rows by 16
+ * columns. */
+template <bool TURNED>
 __device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b) {
-    const double (*x)[V] = b.x;
+    const double (*rows)[V] = a.x + 2 * tile;
+    const double (*x)[V] = TURNED ? rows : b.x, (*y)[V] = TURNED ? b.x : rows;
 #pragma unroll
     for (int e = 0; e < 2; e++) {
         double *d = sum[e];
-        const double *y = a.x[2 * tile + e];
         asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3},"
                      " {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                     : "d"(x[0][0]), "d"(x[1][0]), "d"(x[0][1]), "d"(x[1][1]), "d"(y[0]),
-                       "d"(y[1]));
+                     : "d"(x[0][0]), "d"(x[1][0]), "d"(x[0][1]), "d"(x[1][1]), "d"(y[e][0]),
+                       "d"(y[e][1]));
     }
 }
 
@@ -52,13 +55,14 @@ typedef struct slab_fragments {
 template <order OF_A, order OF_B>
 __device__ __forceinline__ void load_slab(slab_fragments &x, unsigned a_from, unsigned b_from,
                                           int slab) {
+    constexpr bool WHOLE = OF_A != OF_B || WARP_M * WARP_N < 1024;
 #pragma unroll
     for (int m = 0; m < M_TILES; m++) {
         load_a<OF_A>(x.a, a_from, m, slab);
     }
 #pragma unroll
     for (int group = 0; group < GROUPS; group++) {
-        load_b<OF_B>(x.b[group], b_from, group, slab);
+        load<OF_B, BLOCK_N, WHOLE>(x.b[group].x, b_from, group, slab, 0, V);
     }
 }
 
@@ -112,7 +116,7 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
 #pragma unroll
             for (int turn = 0; turn < TURNS; turn++) {
                 const int group = turn / M_TILES, m = turn % M_TILES;
-                multiply(&sum[m][group * GROUP_TILES], x[slab % 2].a, m, x[slab % 2].b[group]);
+                multiply<turned(OF_A)>(&sum[m][group * GROUP_TILES], x[slab % 2].a, m, x[slab % 2].b[group]);
 #pragma unroll
                 for (int i = turn * COPIES / TURNS; slab == 0 && i < (turn + 1) * COPIES / TURNS;
                      i++) {
