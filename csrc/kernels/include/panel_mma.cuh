@@ -15,12 +15,14 @@
  *   fp64      ALONG two rows of four vectors; ACROSS four rows of two vectors: the same
  * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of a slab.
  * Rows on 16-byte boundaries are copied by vectors, others by 8 bytes (fp64) or 4. 16-bit rows at
- * odd addresses have no asynchronous copy: two elements per lane go through registers, and the loads
- * of BATCH pairs, which the including file defines, are in flight at once.
+ * odd addresses have no asynchronous copy. They go through registers: a lane loads the two aligned
+ * words that a vector lies in, if they are within the row, and shifts them together. Vectors at a
+ * row's ends, at most three, are loaded by elements.
  */
 #ifndef SMK_PANEL_MMA_CUH
 #define SMK_PANEL_MMA_CUH
 
+#include "joined_words.cuh"
 #include "shared_address.cuh"
 #include "split_k.cuh"
 
@@ -33,6 +35,7 @@ typedef struct operand_lines {
     const REAL *x;
     long long pitch;
     int lines;
+    int before;         /* elements of a row that exist before x's, 8 or less */
     unsigned alignment; /* bytes, of all rows: 16 or less */
 } operand_lines;
 
@@ -41,7 +44,8 @@ __device__ __forceinline__ operand_lines lines_from(const REAL *x, long long pit
                                                     long long lines, long long k) {
     const REAL *from = x + (ORDER == ALONG ? line * pitch + k : k * pitch + line);
     const unsigned bits = (unsigned)(unsigned long long)from | (unsigned)pitch * BYTES | 16;
-    return {from, pitch, (int)min(lines - line, 1ll << 30), bits & -bits};
+    const long long before = ORDER == ALONG ? k : line;
+    return {from, pitch, (int)min(lines - line, 1ll << 30), (int)min(before, 8ll), bits & -bits};
 }
 
 /* ---- the panel: rows of COLUMNS elements ---- */
@@ -154,64 +158,108 @@ __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_line
     }
 }
 
-/* Elements on their way through registers, two per piece: BATCH rows from `first` steps on. */
-struct pairs {
-    unsigned short low[BATCH], high[BATCH];
+/* A thread's vectors of 16-bit rows at odd addresses. */
+template <order ORDER, int LINES, int THREADS>
+struct shifted_pieces : pieces_of<ORDER, LINES, THREADS, VECTOR> {
+    static constexpr int BATCH = SHIFTED_BATCH;
+    uint4 low[BATCH], high[BATCH];
+    int before; /* elements of a row that exist before the chunk's */
 
-    template <typename PIECES>
-    __device__ __forceinline__ void load(const PIECES &pieces, const REAL *&from, int part,
-                                         int first) {
-        const int exist = pieces.exist(part);
+    __device__ __forceinline__ shifted_pieces(const operand_lines &of, unsigned panel_at, int k)
+        : pieces_of<ORDER, LINES, THREADS, VECTOR>(of, panel_at, k), before(of.before) {}
+    __device__ __forceinline__ void next_chunk() {
+        pieces_of<ORDER, LINES, THREADS, VECTOR>::next_chunk();
+        if (ORDER == ALONG) before = VECTOR;
+    }
+    /* Elements of a row that exist from the chunk's first on. */
+    __device__ __forceinline__ int length() const {
+        return ORDER == ALONG ? this->here : this->own.lines;
+    }
+    __device__ __forceinline__ static int skew_of(const REAL *from) {
+        return (int)((unsigned long long)from % 16);
+    }
+    /* Whether the words that a vector of a row that exists lies in are within the row. */
+    __device__ __forceinline__ bool whole(const REAL *from, int at) const {
+        const int skew = skew_of(from), first = at - skew / BYTES;
+        return first >= -before && first + (skew ? 2 * VECTOR : VECTOR) <= length();
+    }
+    /* Loads BATCH vectors, from `first` steps on. */
+    __device__ __forceinline__ void load(const REAL *from, int first) {
 #pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            if ((first + i) * pieces.step >= pieces.rows()) break; /* for all lanes */
-            const bool row = pieces.has_row(pieces.down + (first + i) * pieces.step);
-            const unsigned short *pair = reinterpret_cast<const unsigned short *>(from);
-            low[i] = row && exist > 0 ? pair[0] : 0;
-            high[i] = row && exist > 1 ? pair[1] : 0;
-            from += pieces.next_row;
+        for (int i = 0; i < BATCH; i++, from += this->next_row) {
+            if (!this->has_row(this->down + (first + i) * this->step)) break;
+            if (!whole(from, this->column)) continue;
+            const uint4 *words = reinterpret_cast<const uint4 *>(
+                reinterpret_cast<const unsigned char *>(from) - skew_of(from));
+            low[i] = words[0];
+            if (skew_of(from)) high[i] = words[1];
         }
     }
-    template <typename PIECES>
-    __device__ __forceinline__ void store(const PIECES &pieces, int part, int first) const {
+    /* Stores these; zeros where nothing exists. */
+    __device__ __forceinline__ void store(const REAL *from, int first) const {
 #pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            if ((first + i) * pieces.step >= pieces.rows()) break;
-            const int row = pieces.down + (first + i) * pieces.step;
-            if (pieces.inside() && row < pieces.rows()) {
-                asm volatile("st.shared.b32 [%0], %1;" ::"r"(pieces.place(row, part)),
-                             "r"(low[i] | (unsigned)high[i] << 16)
-                             : "memory");
+        for (int i = 0; i < BATCH; i++, from += this->next_row) {
+            const int row = this->down + (first + i) * this->step;
+            if (row >= this->rows() || !this->inside()) break;
+            const bool exists = this->has_row(row) && this->column < length();
+            if (exists && !whole(from, this->column)) continue;
+            const uint4 v = exists ? joined<REAL>(low[i], high[i], skew_of(from)) : uint4();
+            store_vector(row, this->column, v);
+        }
+    }
+    __device__ __forceinline__ void store_vector(int row, int at, const uint4 &v) const {
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(
+                         this->to + panel_of<ORDER, LINES>::at(row, at / VECTOR)),
+                     "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                     : "memory");
+    }
+    /* The vectors at the ends of rows, by elements: the first, the last and the one before it. */
+    __device__ __forceinline__ void copy_ends() const {
+        constexpr int COLUMNS = panel_of<ORDER, LINES>::COLUMNS;
+        if (before >= VECTOR - 1 && length() >= COLUMNS + VECTOR) return;
+        const int end = threadIdx.x % 4, last = (length() - 1) / VECTOR * VECTOR;
+        const int at = end == 0 ? 0 : last - (end - 1) * VECTOR;
+        if (end == 3 || at < (end == 0 ? 0 : VECTOR) || at >= COLUMNS) return;
+#pragma unroll 1
+        for (int row = threadIdx.x / 4; row < this->rows(); row += THREADS / 4) {
+            const REAL *from = this->x + (row * this->own.pitch + at);
+            if (!this->has_row(row) || whole(from, at)) continue;
+            unsigned short half[VECTOR];
+#pragma unroll
+            for (int j = 0; j < VECTOR; j++) {
+                half[j] = at + j < length() ? reinterpret_cast<const unsigned short *>(from)[j] : 0;
             }
+            store_vector(row, at,
+                         make_uint4(half[0] | (unsigned)half[1] << 16,
+                                    half[2] | (unsigned)half[3] << 16,
+                                    half[4] | (unsigned)half[5] << 16,
+                                    half[6] | (unsigned)half[7] << 16));
         }
     }
 };
 
-/* 16-bit rows at odd addresses, of one operand or both: the loads of BATCH pieces of each are in
- * flight at once. An operand with no k is left out. */
+/* 16-bit rows at odd addresses, of one operand or both: the loads of both are in flight at once. An
+ * operand with no k is left out. */
 template <order OF_A, order OF_B, int LINES_A, int LINES_B, int THREADS>
-__device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const operand_lines &A,
-                                           const operand_lines &B, int a_k, int b_k) {
-    pieces_of<OF_A, LINES_A, THREADS, 2> a(A, a_to, a_k);
-    pieces_of<OF_B, LINES_B, THREADS, 2> b(B, b_to, b_k);
-    constexpr int PARTS = a.PER_ROW > b.PER_ROW ? a.PER_ROW : b.PER_ROW;
+__device__ __forceinline__ void copy_shifted(unsigned a_to, unsigned b_to, const operand_lines &A,
+                                             const operand_lines &B, int a_k, int b_k) {
+    shifted_pieces<OF_A, LINES_A, THREADS> a(A, a_to, a_k);
+    shifted_pieces<OF_B, LINES_B, THREADS> b(B, b_to, b_k);
 #pragma unroll 1
     for (;; a.next_chunk(), b.next_chunk()) {
-#pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            const int a_rows = a.here > 0 && part < a.PER_ROW ? a.rows() : 0;
-            const int b_rows = b.here > 0 && part < b.PER_ROW ? b.rows() : 0;
-            const REAL *a_from = a.from(part), *b_from = b.from(part);
+        const int a_rows = a.here > 0 ? a.rows() : 0, b_rows = b.here > 0 ? b.rows() : 0;
+        const REAL *a_from = a.from(0), *b_from = b.from(0);
 #pragma unroll 1
-            for (int first = 0; first * a.step < a_rows || first * b.step < b_rows;
-                 first += BATCH) {
-                pairs of_a, of_b;
-                if (a_rows > 0) of_a.load(a, a_from, part, first);
-                if (b_rows > 0) of_b.load(b, b_from, part, first);
-                if (a_rows > 0) of_a.store(a, part, first);
-                if (b_rows > 0) of_b.store(b, part, first);
-            }
+        for (int first = 0; first * a.step < a_rows || first * b.step < b_rows; first += a.BATCH) {
+            if (a_rows > 0) a.load(a_from, first);
+            if (b_rows > 0) b.load(b_from, first);
+            if (a_rows > 0) a.store(a_from, first);
+            if (b_rows > 0) b.store(b_from, first);
+            a_from += a.BATCH * a.next_row;
+            b_from += b.BATCH * b.next_row;
         }
+        if (a_rows > 0) a.copy_ends();
+        if (b_rows > 0) b.copy_ends();
         if (a.here <= CHUNK && b.here <= CHUNK) return;
     }
 }
@@ -239,8 +287,8 @@ __device__ __forceinline__ void copy_panels(unsigned a_to, unsigned b_to, const 
     const bool b_done = copy_operand<OF_B, LINES_B, THREADS>(b_to, B, k);
     if constexpr (BYTES == 2) {
         if (!a_done || !b_done) {
-            copy_pairs<OF_A, OF_B, LINES_A, LINES_B, THREADS>(a_to, b_to, A, B, a_done ? 0 : k,
-                                                              b_done ? 0 : k);
+            copy_shifted<OF_A, OF_B, LINES_A, LINES_B, THREADS>(a_to, b_to, A, B, a_done ? 0 : k,
+                                                                b_done ? 0 : k);
         }
     }
     wait_for_copies();
@@ -249,6 +297,7 @@ __device__ __forceinline__ void copy_panels(unsigned a_to, unsigned b_to, const 
 
 template <order ORDER> __device__ __forceinline__ void advance(operand_lines &own, int k) {
     own.x += ORDER == ALONG ? k : k * own.pitch;
+    if (ORDER == ALONG) own.before = VECTOR;
 }
 
 /* ---- fragments: 16 lines of A and of B in a slab ---- */
