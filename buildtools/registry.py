@@ -50,7 +50,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # largest opt-in limit of any architecture
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("tuned", "require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
+    *("product_bits", "portable", "overlaps", "rate", "clusters", "both_orders", "skinny"),
     "ozaki",
     *("any_strides", "boxes", "default_on"),
 }
@@ -117,6 +117,7 @@ class Row:
     portable: bool
     overlaps: bool  # its launches may begin early; each kernel waits, from sm_90 on
     rate: int  # of rows with split-K; 0: no split-K
+    clusters: bool  # the blocks of a tile add the parts of K, as a cluster, from sm_90 on
     both_orders: bool
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows of the thin operand per kernel; empty: another kind
@@ -265,6 +266,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         portable=_portable(entry, min_sm, where),
         overlaps=_get(entry, "overlaps", bool, where, False),
         rate=_rate(entry, params, where),
+        clusters=_get(entry, "clusters", bool, where, False),
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),

@@ -128,7 +128,7 @@ def _c_row(row: Row) -> Iterator[str]:
         devices = " | ".join(f"SMK_DEFAULT_{device.upper()}" for device in row.default_on)
         yield f"        .default_on = {devices},"
     if row.rate:
-        yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
+        yield f'        .split = {{{row.rate}, "{row.stem}_reduce", {str(row.clusters).lower()}}},'
     yield f"        .by_layout = {_c_by_layout(row) if row.both_orders else '{{NULL}}'},"
     if row.wgmma:
         any_columns = any(param.name == "block_n" and param.runtime for param in row.params)

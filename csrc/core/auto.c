@@ -41,6 +41,7 @@ typedef struct tiling {
     double tiles; /* of C, times the batch */
     double size;  /* elements of a tile, relative to the variant's output_tile */
     double split; /* K ranges */
+    bool cluster; /* whose blocks add them */
     double time;  /* predicted microseconds, of kernels that core/plan_ring.c tiles; else 0 */
 } tiling;
 
@@ -82,8 +83,10 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     } else {
         const split_query query =
             split_query_of(t->variant, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
-                           step_of(t), q->aligned, q->multiprocessors);
-        c.split = (double)split_choose(&query);
+                           step_of(t), q->aligned, q->multiprocessors, smk_has_clusters(q->sm));
+        const int64_t split = split_choose(&query);
+        c.split = (double)split;
+        c.cluster = split_in_cluster(&query, split);
     }
     return c;
 }
@@ -116,6 +119,7 @@ static void bytes_per_element(const smk_timing *t, const smk_query *q, double ou
 }
 
 enum { RING_TILE = 128 * 128 }; /* elements, to count the results of kernels with any tile */
+static const double CLUSTER_PARTS = 0.3; /* of a second launch's time, for a cluster to add parts */
 
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
     const double m = (double)q->M, n = (double)q->N, k = (double)q->K, batch = (double)q->batch;
@@ -127,9 +131,10 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     bytes_per_element(t, q, each);
     const double of_result = (double)(t->dtype->itemsize + 2 * residues_of(t));
     double bytes = m * k * each[0] + k * n * each[1] + m * n * of_result;
-    if (c.split > 1) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
+    const bool parts = c.split > 1 && !c.cluster;
+    if (parts) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
     out[SMK_TERM_CALL] = 1;
-    out[SMK_TERM_PARTS] = c.split > 1;
+    out[SMK_TERM_PARTS] = parts ? 1 : c.cluster ? CLUSTER_PARTS : 0;
     out[SMK_TERM_DEPTH] = packs(t, q) ? k / 1024 : range;
     out[SMK_TERM_TILE] = c.time > 0 ? m * n * batch / RING_TILE / multiprocessors : busiest;
     out[SMK_TERM_STEP] = c.time > 0 ? c.time : busiest * c.size * range;

@@ -34,7 +34,7 @@ typedef struct smk_query {
  * is in units of 1024; with split-K it is that of one K range. */
 enum {
     SMK_TERM_CALL,  /* 1: launch overhead */
-    SMK_TERM_PARTS, /* 1 with split-K: the reduction launch */
+    SMK_TERM_PARTS, /* 1 with split-K: the reduction launch; less if clusters add the parts */
     SMK_TERM_DEPTH, /* K: latency of one block. Where operands are packed, all of K */
     SMK_TERM_TILE,  /* busiest: time per tile besides its products; plan_ring.c: per 128 x 128 */
     SMK_TERM_STEP,  /* busiest * K: products; or the microseconds of core/plan_ring.c */

@@ -42,6 +42,11 @@ typedef struct smk_prepack {
     bool only; /* prepack, but do not multiply */
 } smk_prepack;
 
+/* Whether a device has clusters of blocks. sm 0: the emulator. */
+static inline bool smk_has_clusters(int sm) {
+    return sm == 0 || sm >= 90;
+}
+
 /* C = alpha*A*B + beta*C. Buffers: 0, 1, 2 are A, B, C; 3 the workspace; 4, 5 prepacked A, B. */
 typedef struct smk_gemm {
     int64_t M, N, K;
@@ -49,6 +54,7 @@ typedef struct smk_gemm {
     smk_matrix a, b, c;
     double alpha, beta;
     int64_t multiprocessors; /* of the device; for rows with split-K or persistent blocks */
+    bool clusters;           /* the device has clusters of blocks */
     smk_prepack prepack;
 } smk_gemm;
 

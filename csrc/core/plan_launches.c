@@ -107,6 +107,7 @@ static void launch_batch(smk_launch *out, const launch_shape *s, int64_t z, cons
             .grid = {own->blocks, 1,
                      own->loops_over_batch ? 1 : (uint32_t)ceil_div(z, s->batches_per_block)},
             .block = {own->threads[0], own->threads[1], own->threads[2]},
+            .cluster = {own->cluster, own->cluster > 0, own->cluster > 0},
             .shared_bytes = own->shared_bytes,
             .overlaps = s->overlaps,
             .args = args,

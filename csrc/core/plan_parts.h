@@ -28,6 +28,7 @@ int64_t batch_z_stride(const batch_iterator *it, int operand);
 typedef struct kernel {
     const char *entry;
     uint32_t blocks, threads[3];
+    uint32_t cluster; /* blocks; 0: none */
     size_t shared_bytes;
     bool loops_over_batch;
 } kernel;
@@ -81,19 +82,24 @@ typedef struct split_query {
     double step_bytes;   /* of its tiles */
     double step_latency; /* clocks per step that its copies take at least, however few they are */
     double range_bytes;  /* partial sums of one K range */
+    double tile_bytes;   /* partial sums of a tile */
     int64_t resident;    /* blocks that fit on a multiprocessor */
     int64_t multiprocessors;
+    bool clusters; /* can add the ranges of a tile */
 } split_query;
 
 /* `sizes`: M, N, K. `step`: elements of K per iteration of the kernel's main loop. `aligned`: rows
- * of A and B begin and end at multiples of 16 bytes. */
+ * of A and B begin and end at multiples of 16 bytes. `clusters`: the device has them. */
 split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
                            const int64_t *values, const int64_t sizes[3], int64_t batch,
-                           int64_t step, bool aligned, int64_t multiprocessors);
+                           int64_t step, bool aligned, int64_t multiprocessors, bool clusters);
 
 /* The number of K ranges with the shortest predicted time; at most `steps`. 1 if the tiles alone
  * fill the device. */
 int64_t split_choose(const split_query *q);
+
+/* Whether the blocks of a tile add so many ranges themselves, as a cluster. */
+bool split_in_cluster(const split_query *q, int64_t split);
 
 /* A plan's gemm_args, and their byte offset in its arguments. */
 typedef struct split_output {

@@ -14,8 +14,9 @@
  *
  *     waves * BLOCK_OVERHEAD + steps per range * clocks of a step
  *         + REDUCE_LAUNCH + bytes of partial sums / SUM_RATE
+ *      or + CLUSTER_BARRIERS + bytes of a tile's sums / CLUSTER_RATE * waves
  *
- * clocks; the last line is 0 without split-K. The clocks of products follow from the variant's
+ * clocks; the last lines are 0 without split-K. The clocks of products follow from the variant's
  * rate. Candidates are the numbers of ranges that fill all multiprocessors, and smaller ones for
  * problems where partial sums cost more than steps. The constants were fitted to 324 random calls
  * on an H200, each with up to 12 numbers of ranges for each variant (docs/performance.md): the
@@ -31,6 +32,9 @@
 enum {
     BLOCK_OVERHEAD = 4000,  /* clocks of a block before its first step and after its last */
     REDUCE_LAUNCH = 5000,   /* clocks from the end of a launch to the end of a small one after it */
+    CLUSTER_BARRIERS = 1500, /* clocks of two, and of the slower start of a cluster */
+    CLUSTER_RATE = 20,       /* bytes of partial sums per clock that a block reads from others */
+    MAX_CLUSTER = 8,         /* blocks; the most that all chips with clusters have */
     SUM_RATE = 10,          /* bytes of partial sums per clock per multiprocessor */
     LOAD_RATE = 40,         /* bytes of tiles per clock per multiprocessor, mostly from L2 */
     LATENCY = 1200,         /* clocks from the start of a copy to its arrival */
@@ -46,12 +50,18 @@ enum {
 static const double ALONE = 1.7;
 static const double UNALIGNED = 1.45;
 
+bool split_in_cluster(const split_query *q, int64_t split) {
+    return q->clusters && split > 1 && split <= MAX_CLUSTER;
+}
+
 static double clocks_of(const split_query *q, int64_t split) {
     const double blocks = (double)ceil_div(q->tiles * split, q->multiprocessors);
     const double waves = (double)ceil_div((int64_t)blocks, q->resident);
     const double busy = most(q->step_clocks * most(blocks, ALONE * waves),
                              most(q->step_bytes * blocks / LOAD_RATE, q->step_latency * waves));
     const double product = waves * BLOCK_OVERHEAD + (double)ceil_div(q->steps, split) * busy;
+    if (split_in_cluster(q, split))
+        return product + CLUSTER_BARRIERS + waves * q->tile_bytes / CLUSTER_RATE;
     const double bytes = 2.0 * (double)split * q->range_bytes;
     return split == 1 ? product
                       : product + REDUCE_LAUNCH + bytes / (double)(SUM_RATE * q->multiprocessors);
@@ -91,11 +101,12 @@ static double tiles_in_flight(const smk_variant *variant, const int64_t *values)
 
 split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
                            const int64_t *values, const int64_t sizes[3], int64_t batch,
-                           int64_t step, bool aligned, int64_t multiprocessors) {
+                           int64_t step, bool aligned, int64_t multiprocessors, bool clusters) {
     const int64_t m = sizes[0], n = sizes[1], sum = dtype->itemsize == 8 ? 8 : 4;
     const smk_geometry g = geometry_of(variant, dtype, values, 0);
     const int64_t rows = g.output_tile[0], columns = g.output_tile[1];
     const double clocks = (double)(rows * columns * step) / variant->split.rate;
+    const double tile_bytes = (double)(rows * columns * sum);
     const int64_t lines = (m < rows ? m : rows) + (n < columns ? n : columns);
     const bool copies = variant->wgmma.terms == 0; /* else TMA, which reads packed operands */
     const bool passed = copies && !aligned && dtype->itemsize < 4; /* less than cp.async copies */
@@ -106,8 +117,11 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
         .step_bytes = (double)(lines * STEP_BYTES * (copies ? 1 : variant->wgmma.terms)),
         .step_latency = passed ? LATENCY_PASSED : LATENCY / tiles_in_flight(variant, values),
         .range_bytes = (double)m * (double)pitch_of(dtype, n) * (double)(batch * sum),
+        .tile_bytes = tile_bytes,
         .resident = g.threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / g.threads[0] : 1,
-        .multiprocessors = multiprocessors};
+        .multiprocessors = multiprocessors,
+        .clusters =
+            clusters && variant->split.clusters && tile_bytes <= (double)g.shared_bytes};
 }
 
 /* Whether all rows, or columns if it is column-major, begin and end at multiples of 16 bytes. */
@@ -125,7 +139,7 @@ smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const in
     const bool aligned = is_aligned(&p->a, p->M, p->K, dtype->itemsize) &&
                          is_aligned(&p->b, p->K, p->N, dtype->itemsize);
     const split_query query = split_query_of(variant, dtype, values, (int64_t[]){p->M, p->N, p->K},
-                                             z, step, aligned, p->multiprocessors);
+                                             z, step, aligned, p->multiprocessors, p->clusters);
     int64_t split = values[smk_variant_param(variant, "split")];
     split = split == 0 ? split_choose(&query) : split < query.steps ? split : query.steps;
     out.plan->split = split > 1 ? split : 1;
@@ -144,6 +158,10 @@ smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const in
     smk_plan *plan = out.plan;
     s->kernels[0].blocks *= (uint32_t)split;
     out.args->split = split;
+    if (split_in_cluster(&query, split)) {
+        s->kernels[0].cluster = (uint32_t)split;
+        return SMK_OK;
+    }
     out.args->part_pitch = pitch;
     out.args->parts = (int64_t)plan->workspace;
     plan->pointers[plan->n_pointers++] =
@@ -155,7 +173,7 @@ smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const in
 
 void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
                       launch_shape *s) {
-    if (args->split == 1) return;
+    if (args->split == 1 || s->kernels[0].cluster) return;
     const int64_t vectors = args->M * (args->part_pitch / (dtype->itemsize == 8 ? 2 : 4));
     uint32_t groups = 1; /* threads per vector of sums, each with 4 or more K ranges */
     while (groups < 32 && args->split >= 8 * groups)

@@ -60,6 +60,7 @@ typedef struct smk_wgmma {
 typedef struct smk_split {
     int rate;           /* multiply-adds per clock per multiprocessor; 0: no split-K */
     const char *reduce; /* the kernel that sums the ranges */
+    bool clusters;      /* or the blocks of a tile do, as a cluster, from sm_90 on */
 } smk_split;
 
 /* Operand layouts that a variant's kernels read. Each value includes the ones before it. */

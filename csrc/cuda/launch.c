@@ -52,9 +52,13 @@ static bool may_overlap(const device *d, const smk_launch *launch, int virtual_s
 }
 
 /* Clusters of more than 8 blocks need an opt-in per function. */
-static smk_code allow_cluster(device *d, CUfunction function, const smk_launch *l,
+static smk_code allow_cluster(device *d, CUfunction function, int virtual_sm, const smk_launch *l,
                               smk_status *status) {
-    enum { PORTABLE_BLOCKS = 8 };
+    enum { PORTABLE_BLOCKS = 8, OLDEST_SM = 90 };
+    if (l->cluster[0] && virtual_sm < OLDEST_SM)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel \"%s\" was compiled for sm_%d, which has no clusters", l->entry,
+                        virtual_sm);
     if (l->cluster[0] * l->cluster[1] * l->cluster[2] <= PORTABLE_BLOCKS) return SMK_OK;
     CUresult result =
         d->cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
@@ -80,7 +84,7 @@ smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status
         CUfunction handle;
         if (module_function(d, m, launches[i].entry, shared, &handle, &virtual_sm, status))
             return status->code;
-        if (allow_cluster(d, handle, &launches[i], status)) return status->code;
+        if (allow_cluster(d, handle, virtual_sm, &launches[i], status)) return status->code;
         for (size_t j = i; j < n; j++)
             if (!strcmp(launches[j].entry, launches[i].entry))
                 plan->functions[j] =

@@ -160,7 +160,8 @@ static smk_code plan_gemm(const chosen *c, const double *sizes, problem *p) {
                            .b = rows_of(n[1]),
                            .c = rows_of(n[1]),
                            .alpha = 1,
-                           .multiprocessors = EMU_MULTIPROCESSORS};
+                           .multiprocessors = EMU_MULTIPROCESSORS,
+                           .clusters = true};
     *p =
         (problem){{{"a", n[0], n[2], false}, {"b", n[2], n[1], false}, {"c", n[0], n[1], true}}, 3};
     return smk_plan_gemm(c->variant, c->dtype, c->values, &gemm, &session.plan, &session.status);

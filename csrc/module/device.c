@@ -61,8 +61,8 @@ int device_multiprocessors(const module_state *state, const device *on, int *out
 
 int device_sm(const module_state *state, const device *on, int *out) {
     smk_status status = {0};
-    gpu_info info;
-    if (gpu_describe(on->ordinal, &info, &status)) {
+    gpu_info info = {0};
+    if (!on->emulated && gpu_describe(on->ordinal, &info, &status)) {
         raise_status(state, &status);
         return -1;
     }

@@ -55,7 +55,8 @@ static int plan_copy(module_state *state, const operand *from, const operand *to
         raise_status(state, &status);
         return -1;
     }
-    return variant_image(state, variant, dtype, values, false, &copy->image, &copy->image_owner);
+    return variant_image(state, variant, dtype, values, false, false, &copy->image,
+                         &copy->image_owner);
 }
 
 int device_copies_add(module_state *state, request *r, const operand *array, const operand *packed,

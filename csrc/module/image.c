@@ -159,14 +159,16 @@ static PyObject *read_source(const module_state *state, const char *file_name) {
 
 /* Compiles a variant's source with the macros and headers that the build uses. */
 static PyObject *compile_variant(module_state *state, const smk_variant *variant,
-                                 const smk_dtype *dtype, const int64_t *values) {
+                                 const smk_dtype *dtype, const int64_t *values, bool clusters) {
+    enum { CLUSTERS = 90 }; /* the first architecture with them */
     char file_name[NAME_BYTES];
     snprintf(file_name, sizeof file_name, "%s_%s.cu", smk_op_names[variant->op], variant->name);
 
     char texts[SMK_MAX_PARAMS + 2][80];
     const char *options[SMK_MAX_PARAMS + 4] = {"-lineinfo", "-std=c++17"};
     int n_options = 2;
-    snprintf(texts[0], sizeof texts[0], "-arch=compute_%d%s", variant->min_sm,
+    snprintf(texts[0], sizeof texts[0], "-arch=compute_%d%s",
+             clusters && variant->min_sm < CLUSTERS ? CLUSTERS : variant->min_sm,
              variant->portable ? "" : "a");
     snprintf(texts[1], sizeof texts[1], "-D%s", dtype->define);
     options[n_options++] = texts[0];
@@ -244,7 +246,7 @@ static void list_prebuilt(const module_state *state, const smk_variant *variant,
 /* The compiled kernel of a variant: (file name, bytes, PTX or None). The PTX is given only beside a
  * fatbin. */
 static PyObject *load(module_state *state, const smk_variant *variant, const smk_dtype *dtype,
-                      const int64_t *values, bool emulated) {
+                      const int64_t *values, bool emulated, bool clusters) {
     char name[NAME_BYTES], stem[NAME_BYTES - sizeof ".fatbin"];
     if (smk_image_name(variant, dtype, values, stem, sizeof stem) >= (int)sizeof stem) {
         PyErr_Format(PyExc_SystemError, "image name too long: %s", stem);
@@ -262,7 +264,7 @@ static PyObject *load(module_state *state, const smk_variant *variant, const smk
     if (PyErr_Occurred()) {
         Py_CLEAR(ptx);
     } else if (ptx == NULL) {
-        ptx = compile_variant(state, variant, dtype, values);
+        ptx = compile_variant(state, variant, dtype, values, clusters);
         if (ptx == NULL && PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE]))
             list_prebuilt(state, variant, dtype);
     }
@@ -272,9 +274,9 @@ static PyObject *load(module_state *state, const smk_variant *variant, const smk
 /* The key of an image in state->images. Bytes, since they are faster to hash than a name is to
  * format. */
 static PyObject *make_key(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
-                          bool emulated) {
+                          bool emulated, bool clusters) {
     int64_t parts[SMK_MAX_PARAMS + 3] = {(int64_t)(intptr_t)variant, (int64_t)(intptr_t)dtype,
-                                         emulated};
+                                         emulated + 2 * clusters};
     for (int i = 0; i < variant->n_params; i++)
         parts[i + 3] = variant->params[i].runtime ? 0 : values[i];
     return PyBytes_FromStringAndSize((const char *)parts, sizeof parts);
@@ -291,11 +293,12 @@ PyObject *dict_item(PyObject *dict, PyObject *key) {
 }
 
 int variant_image(module_state *state, const smk_variant *variant, const smk_dtype *dtype,
-                  const int64_t *values, bool emulated, smk_image *out, PyObject **owner) {
-    PyObject *key = make_key(variant, dtype, values, emulated);
+                  const int64_t *values, bool emulated, bool clusters, smk_image *out,
+                  PyObject **owner) {
+    PyObject *key = make_key(variant, dtype, values, emulated, clusters);
     PyObject *image = key ? dict_item(state->images, key) : NULL;
     if (image == NULL && !PyErr_Occurred()) {
-        image = load(state, variant, dtype, values, emulated);
+        image = load(state, variant, dtype, values, emulated, clusters);
         if (image && PyDict_SetItem(state->images, key, image) < 0) Py_CLEAR(image);
     }
     Py_XDECREF(key);

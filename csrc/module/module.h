@@ -171,9 +171,10 @@ PyObject *device_trim(const module_state *state, PyObject *given);
  * an exception: no such key. */
 PyObject *dict_item(PyObject *dict, PyObject *key);
 
-/* The compiled kernel of a variant; *owner keeps its memory. */
+/* The compiled kernel of a variant; *owner keeps its memory. `clusters`: as the plan was made. */
 int variant_image(module_state *state, const smk_variant *variant, const smk_dtype *dtype,
-                  const int64_t *values, bool emulated, smk_image *out, PyObject **owner);
+                  const int64_t *values, bool emulated, bool clusters, smk_image *out,
+                  PyObject **owner);
 
 /* Finds the NVRTC library of NVIDIA's wheel, if it is installed, and sets its path. */
 int image_find_nvrtc(module_state *state);

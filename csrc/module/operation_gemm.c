@@ -186,6 +186,7 @@ static int place_result(module_state *state, request *r, PyArrayObject *const *a
 
 static smk_code plan(request *r, int multiprocessors, smk_status *status) {
     r->gemm.multiprocessors = multiprocessors;
+    r->gemm.clusters = r->clusters;
     return smk_plan_gemm(r->variant, r->dtype, r->values, &r->gemm, &r->plan, status);
 }
 

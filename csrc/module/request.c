@@ -17,12 +17,14 @@ static const operation *const operations[] = {[SMK_GEMM] = &operation_gemm,
 static int plan(module_state *state, request *r, const operation *op) {
     const smk_variant *variant = r->variant;
     smk_status status = {0};
-    int multiprocessors = 0;
+    int multiprocessors = 0, sm = 0;
     if ((variant->split.rate || variant->wgmma.terms || variant->ozaki.pack ||
          variant->transpose_kernels.boxes) &&
         device_multiprocessors(state, &r->on, &multiprocessors)) {
         return -1;
     }
+    if (variant->split.clusters && device_sm(state, &r->on, &sm)) return -1;
+    r->clusters = variant->split.clusters && smk_has_clusters(sm);
     if (op->plan(r, multiprocessors, &status)) {
         raise_status(state, &status);
         return -1;
@@ -79,8 +81,10 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
             smk_op_names[r->call->op], r->variant->name);
         return -1;
     }
-    if (variant_image(state, r->variant, r->dtype, r->values, r->on.emulated, &image, &image_owner))
+    if (variant_image(state, r->variant, r->dtype, r->values, r->on.emulated, r->clusters, &image,
+                      &image_owner)) {
         return -1;
+    }
     smk_buffer buffers[CALL_MAX_INPUTS + 2 + CALL_MAX_COPIES];
     for (int i = 0; i < r->n_inputs; i++)
         buffers[i] = r->inputs[i].buffer;

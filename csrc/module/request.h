@@ -30,6 +30,7 @@ typedef struct request {
     PyArray_Descr *descr;         /* of the result */
     int ndim;                     /* of the result */
     npy_intp dims[NPY_MAXDIMS];
+    bool clusters;           /* the variant splits K among blocks of a cluster; the device can */
     smk_gemm gemm;           /* the problem; offsets are into the operands' buffers */
     smk_transpose transpose; /* likewise */
     smk_probe probe;         /* likewise */

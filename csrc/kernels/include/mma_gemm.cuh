@@ -37,6 +37,8 @@ __host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes pe
     return how == ALONG ? 128 : lines * (int)sizeof(REAL);
 }
 constexpr int A_TILE = BLOCK_M * 128, STAGE = A_TILE + BLOCK_N * 128;
+/* Whether the ring has room for the tile's sums; else there are no clusters (core/plan_split.c). */
+constexpr bool KEEPS_SUMS = BLOCK_M * BLOCK_N * (int)sizeof(part_sum) <= STAGES * STAGE;
 constexpr int SLABS = BLOCK_K / K_SLAB, GROUPS = WARP_N / GROUP_N;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, GROUP_TILES = GROUP_N / 8;
 
@@ -49,6 +51,7 @@ typedef struct warp_place {
 typedef struct block_work {
     tile_place tile;
     int part;
+    bool cluster; /* of the blocks that compute the tile's parts */
     long long first, end;
 } block_work;
 
@@ -238,13 +241,17 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
                                            const operand_matrix &A, const operand_matrix &B,
                                            unsigned ring, const warp_place &w);
 
-/* Concurrent blocks compute the tiles of one part of K, so they read the same of A and B. */
+/* Concurrent blocks compute the tiles of one part of K, so they read the same of A and B; those of a
+ * cluster, all parts of a tile. */
 __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const int part = (int)(blockIdx.x / (unsigned)(down * across));
-    const part_range range = range_of(part, (int)g.split, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
-    return {place<8>((int)blockIdx.x - part * down * across, down, across), part,
+    const unsigned parts = cluster_size(), tiles = (unsigned)(down * across);
+    const unsigned part = parts > 1 ? cluster_rank() : blockIdx.x / tiles;
+    const unsigned tile = parts > 1 ? blockIdx.x / parts : blockIdx.x - part * tiles;
+    const part_range range =
+        range_of((int)part, (int)g.split, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
+    return {place<8>((int)tile, down, across), (int)part, parts > 1,
             (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
 }
 

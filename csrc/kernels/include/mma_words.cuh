@@ -75,6 +75,12 @@ __device__ __forceinline__ void read_shared(double2 &v, unsigned from) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "r"(from) : "memory");
 }
 
+__device__ __forceinline__ void store_shared(unsigned to, const uint4 &v) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
+}
+
 __device__ __forceinline__ void load_shared(float &x, unsigned from) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
 }
@@ -240,9 +246,7 @@ __device__ __forceinline__ void store_elements(const gemm_args &g,
                 const uint4 v = reinterpret_cast<const uint4 &>(x[group][i]);
                 const unsigned to = TURNED ? place(w.eighth, w.pair + 4 * i)
                                            : place(w.pair + 4 * i, slot(w.eighth));
-                asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x),
-                             "r"(v.y), "r"(v.z), "r"(v.w)
-                             : "memory");
+                store_shared(to, v);
             }
             __syncwarp();
 #pragma unroll
@@ -261,6 +265,30 @@ __device__ __forceinline__ void store_elements(const gemm_args &g,
     });
 }
 
+/* Leaves the sums in the ring, for the blocks of the cluster. A row's vectors are swizzled, so that 8
+ * lanes that write together have 8 vectors of 128 bytes. */
+template <bool TURNED>
+__device__ __forceinline__ void store_in_cluster(const gemm_args &g,
+                                                 number (&sum)[M_TILES][N_TILES][4],
+                                                 const warp_place &w, const block_work &block,
+                                                 unsigned ring, long long row, long long column) {
+    typedef vectors_of_lane<TURNED> vectors;
+    auto place = [&](int r, int at) {
+        return ring + r * (BLOCK_N * (unsigned)sizeof(REAL)) + ((at ^ r / V % 8) << 4);
+    };
+    const vectors own(w);
+    each_8_rows<TURNED>(g, sum, w, block, row, column, [&](vector(&x)[GROUPS][2], int down) {
+#pragma unroll
+        for (int at = 0; at < 2 * GROUPS; at++) {
+            const int group = at / 2, i = at % 2;
+            const int r = w.row + down + own.row + i * vectors::NEXT_ROW;
+            const int c = w.column + group * GROUP_N + own.column + i * vectors::NEXT_COLUMN;
+            store_shared(place(r, c / V), reinterpret_cast<const uint4 &>(x[group][i]));
+        }
+    });
+    sum_cluster<BLOCK_M, BLOCK_N, THREADS>(g, row - w.row, column - w.column, place);
+}
+
 /* The kinds of stores differ for all threads alike, and each has code of its own: conditions around
  * each vector made the code of a tile of fp64 2000 instructions, as long as 64 k of products. */
 template <order OF_A>
@@ -270,6 +298,12 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     static_assert(THREADS / 32 * 1024 <= STAGES * STAGE, "a warp has 1 KiB to store by");
     constexpr bool TURNED = turned(OF_A);
     const bool old = (REAL)g.beta != 0; /* the rounded beta: see epilogue() */
+    if (KEEPS_SUMS && block.cluster) {
+        copy_async_wait_all(); /* the ring is reused: no copy or load is left */
+        __syncthreads();
+        store_in_cluster<TURNED>(g, sum, w, block, ring, row, column);
+        return;
+    }
     if (g.split > 1) {
         store_vectors<TURNED, false>(g, sum, w, block, part_at(g, block.part, 0, 0), g.part_pitch,
                              g.part_pitch, 1, row, column);
@@ -283,7 +317,7 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
             store_vectors<TURNED, false>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row, column);
         return;
     }
-    copy_async_wait_all(); /* the ring is reused: no copy or load is left */
+    copy_async_wait_all(); /* here, too */
     __syncthreads();
     const unsigned own = ring + threadIdx.x / 32 * 1024;
     if (old)

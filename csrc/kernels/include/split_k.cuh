@@ -11,6 +11,10 @@
  * thread adds 16 bytes of sums; if there are many parts, up to 32 threads each add a share of them,
  * and combine these in shared memory, two by two.
  *
+ * With few parts, kernels by mma.sync need no second launch and no workspace from sm_90 on. The
+ * blocks of a tile of C are a cluster and leave their sums in shared memory. Then each adds, for
+ * its share of the tile, the sums of all: two barriers of the cluster in place of a launch.
+ *
  * Bytes besides the product's: 2 SPLIT M N sizeof(sum), written and read; C once. Rows of parts
  * begin and end on 16-byte boundaries, so all of it moves 16 bytes at a time, whatever C's leading
  * dimension. Errors: sums are SPLIT times shorter, plus SPLIT - 1 additions.
@@ -58,8 +62,6 @@ __device__ __forceinline__ part_sum *part_at(const gemm_args &g, int part, long 
     return sums_at(g, (long long)part * gridDim.z + blockIdx.z, row, column);
 }
 
-/* ---- the second launch: a thread computes PART_WIDE adjacent elements of C ---- */
-
 struct __align__(PART_WIDE * sizeof(REAL)) result_vector {
     REAL at[PART_WIDE];
 };
@@ -75,6 +77,31 @@ __device__ __forceinline__ void add(part_vector &sum, const uint4 &bits) {
         sum.at[k] += more.at[k];
     }
 }
+
+/* C's PART_WIDE elements from (row, column) on: alpha * sum + beta * C. */
+__device__ __forceinline__ void finish(const gemm_args &g, long long row, long long column,
+                                       const part_vector &sum) {
+    /* beta is compared with 0 after rounding to the sums' type, as in epilogue(). */
+    const part_sum alpha = (part_sum)g.alpha, beta = (part_sum)g.beta;
+    REAL *c = g.C + blockIdx.z * g.batch_c + row * g.ldc + column;
+    const bool whole =
+        column + PART_WIDE <= g.N && (unsigned long long)c % sizeof(result_vector) == 0;
+    result_vector x;
+    if (beta != 0 && whole) x = *reinterpret_cast<const result_vector *>(c);
+#pragma unroll
+    for (int k = 0; k < PART_WIDE; k++) {
+        part_sum y = alpha * sum.at[k];
+        if (beta != 0) {
+            if (!whole && column + k < g.N) x.at[k] = c[k];
+            y += beta * widen(x.at[k]);
+        }
+        x.at[k] = narrow(y, REAL());
+        if (!whole && column + k < g.N) c[k] = x.at[k];
+    }
+    if (whole) store_bits(c, reinterpret_cast<bits_type<sizeof x>::type &>(x));
+}
+
+/* ---- the second launch: a thread computes PART_WIDE adjacent elements of C ---- */
 
 /* While COUNT parts are left, adds COUNT; all their loads are issued before the first use. */
 template <int COUNT>
@@ -130,24 +157,80 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     }
     if (row >= g.M) return;
 
-    /* beta is compared with 0 after rounding to the sums' type, as in epilogue(). */
-    const part_sum alpha = (part_sum)g.alpha, beta = (part_sum)g.beta;
-    REAL *c = g.C + blockIdx.z * g.batch_c + row * g.ldc + column;
-    const bool whole =
-        column + PART_WIDE <= g.N && (unsigned long long)c % sizeof(result_vector) == 0;
-    result_vector x;
-    if (beta != 0 && whole) x = *reinterpret_cast<const result_vector *>(c);
+    finish(g, row, column, sum);
+}
+
+/* ---- one launch, from sm_90 on: a tile's blocks are a cluster ---- */
+
+__device__ __forceinline__ unsigned cluster_size() {
+    unsigned size = 1;
+#if __CUDA_ARCH__ >= 900
+    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(size));
+#endif
+    return size;
+}
+
+__device__ __forceinline__ unsigned cluster_rank() {
+    unsigned rank = 0;
+#if __CUDA_ARCH__ >= 900
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+    return rank;
+}
+
+/* Of all threads of the cluster. */
+__device__ __forceinline__ void cluster_barrier() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release;\n"
+                 "barrier.cluster.wait.acquire;" ::
+                     : "memory");
+#endif
+}
+
+/* 16 bytes at this block's address, but of the block `rank` of the cluster. */
+__device__ __forceinline__ uint4 load_of_rank(unsigned from, unsigned rank) {
+    uint4 v = {};
+#if __CUDA_ARCH__ >= 900
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(from), "r"(rank));
+    asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(there)
+                 : "memory");
+#endif
+    return v;
+}
+
+/* Each block has the sums of its part of K in shared memory: 16 bytes of them at place(row, vector).
+ * It adds those of all parts for its share of the tile of C at (row, column). */
+template <int ROWS, int COLUMNS, int THREADS, typename Place>
+__device__ __forceinline__ void sum_cluster(const gemm_args &g, long long row, long long column,
+                                            Place place) {
+    constexpr int ACROSS = COLUMNS / PART_WIDE, LOADS = 4; /* in flight */
+    const int parts = (int)cluster_size();
+    cluster_barrier();
+#pragma unroll 1
+    for (int i = (int)cluster_rank() * THREADS + threadIdx.x; i < ROWS * ACROSS;
+         i += parts * THREADS) {
+        const unsigned from = place(i / ACROSS, i % ACROSS);
+        const long long r = row + i / ACROSS, c = column + i % ACROSS * PART_WIDE;
+        if (r >= g.M || c >= g.N) continue;
+        part_vector sum = {};
+#pragma unroll 1
+        for (int first = 0; first < parts; first += LOADS) {
+            uint4 more[LOADS];
 #pragma unroll
-    for (int k = 0; k < PART_WIDE; k++) {
-        part_sum y = alpha * sum.at[k];
-        if (beta != 0) {
-            if (!whole && column + k < g.N) x.at[k] = c[k];
-            y += beta * widen(x.at[k]);
+            for (int p = 0; p < LOADS; p++) {
+                if (first + p < parts) more[p] = load_of_rank(from, first + p);
+            }
+#pragma unroll
+            for (int p = 0; p < LOADS; p++) {
+                if (first + p < parts) add(sum, more[p]);
+            }
         }
-        x.at[k] = narrow(y, REAL());
-        if (!whole && column + k < g.N) c[k] = x.at[k];
+        finish(g, r, c, sum);
     }
-    if (whole) store_bits(c, reinterpret_cast<bits_type<sizeof x>::type &>(x));
+    cluster_barrier(); /* no block exits while others read from it */
 }
 
 #define SUM_PARTS(name)                                                                            \
