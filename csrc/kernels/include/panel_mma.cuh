@@ -16,8 +16,8 @@
  * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of a slab.
  * Rows on 16-byte boundaries are copied by vectors, others by 8 bytes (fp64) or 4. 16-bit rows at
  * odd addresses have no asynchronous copy. They go through registers: a lane loads the two aligned
- * words that a vector lies in, if they are within the row, and shifts them together. Vectors at a
- * row's ends, at most three, are loaded by elements.
+ * words that a vector lies in and shifts them together. Vectors at a row's ends, where a word is not
+ * within the row, are loaded by elements.
  */
 #ifndef SMK_PANEL_MMA_CUH
 #define SMK_PANEL_MMA_CUH
@@ -158,88 +158,70 @@ __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_line
     }
 }
 
-/* A thread's vectors of 16-bit rows at odd addresses. */
+/* A thread's vectors of 16-bit rows at odd addresses, one at a time. */
 template <order ORDER, int LINES, int THREADS>
 struct shifted_pieces : pieces_of<ORDER, LINES, THREADS, VECTOR> {
-    static constexpr int BATCH = SHIFTED_BATCH;
-    uint4 low[BATCH], high[BATCH];
-    int before; /* elements of a row that exist before the chunk's */
+    uint4 low, high; /* two words, or an element in each 4 bytes */
+    int before;      /* elements of a row that exist before the chunk's */
+    const REAL *at;
+    int row;
 
     __device__ __forceinline__ shifted_pieces(const operand_lines &of, unsigned panel_at, int k)
-        : pieces_of<ORDER, LINES, THREADS, VECTOR>(of, panel_at, k), before(of.before) {}
+        : pieces_of<ORDER, LINES, THREADS, VECTOR>(of, panel_at, k), before(of.before) {
+        first();
+    }
+    __device__ __forceinline__ void first() {
+        at = this->from(0);
+        row = this->here > 0 ? this->down : this->rows();
+    }
+    __device__ __forceinline__ void next() {
+        at += this->next_row;
+        row += this->step;
+    }
     __device__ __forceinline__ void next_chunk() {
         pieces_of<ORDER, LINES, THREADS, VECTOR>::next_chunk();
         if (ORDER == ALONG) before = VECTOR;
+        first();
     }
-    /* Elements of a row that exist from the chunk's first on. */
-    __device__ __forceinline__ int length() const {
-        return ORDER == ALONG ? this->here : this->own.lines;
+    __device__ __forceinline__ bool left() const { return row < this->rows(); }
+    __device__ __forceinline__ int skew() const { return (int)((unsigned long long)at % 16); }
+    /* Whether the words that the vector lies in are within the row. */
+    __device__ __forceinline__ bool is_whole() const {
+        const int first = -(skew() / BYTES);
+        return this->column + first >= -before &&
+               first + (skew() ? 2 * VECTOR : VECTOR) <= this->exist(0);
     }
-    __device__ __forceinline__ static int skew_of(const REAL *from) {
-        return (int)((unsigned long long)from % 16);
-    }
-    /* Whether the words that a vector of a row that exists lies in are within the row. */
-    __device__ __forceinline__ bool whole(const REAL *from, int at) const {
-        const int skew = skew_of(from), first = at - skew / BYTES;
-        return first >= -before && first + (skew ? 2 * VECTOR : VECTOR) <= length();
-    }
-    /* Loads BATCH vectors, from `first` steps on. */
-    __device__ __forceinline__ void load(const REAL *from, int first) {
-#pragma unroll
-        for (int i = 0; i < BATCH; i++, from += this->next_row) {
-            if (!this->has_row(this->down + (first + i) * this->step)) break;
-            if (!whole(from, this->column)) continue;
+    __device__ __forceinline__ void load() {
+        low = high = uint4();
+        if (!this->has_row(row)) return;
+        if (is_whole()) {
             const uint4 *words = reinterpret_cast<const uint4 *>(
-                reinterpret_cast<const unsigned char *>(from) - skew_of(from));
-            low[i] = words[0];
-            if (skew_of(from)) high[i] = words[1];
+                reinterpret_cast<const unsigned char *>(at) - skew());
+            low = words[0];
+            if (skew()) high = words[1];
+        } else {
+            const unsigned short *half = reinterpret_cast<const unsigned short *>(at);
+            const int exist = this->exist(0);
+            low = make_uint4(exist > 0 ? half[0] : 0, exist > 1 ? half[1] : 0,
+                             exist > 2 ? half[2] : 0, exist > 3 ? half[3] : 0);
+            high = make_uint4(exist > 4 ? half[4] : 0, exist > 5 ? half[5] : 0,
+                              exist > 6 ? half[6] : 0, exist > 7 ? half[7] : 0);
         }
     }
-    /* Stores these; zeros where nothing exists. */
-    __device__ __forceinline__ void store(const REAL *from, int first) const {
-#pragma unroll
-        for (int i = 0; i < BATCH; i++, from += this->next_row) {
-            const int row = this->down + (first + i) * this->step;
-            if (row >= this->rows() || !this->inside()) break;
-            const bool exists = this->has_row(row) && this->column < length();
-            if (exists && !whole(from, this->column)) continue;
-            const uint4 v = exists ? joined<REAL>(low[i], high[i], skew_of(from)) : uint4();
-            store_vector(row, this->column, v);
-        }
-    }
-    __device__ __forceinline__ void store_vector(int row, int at, const uint4 &v) const {
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(
-                         this->to + panel_of<ORDER, LINES>::at(row, at / VECTOR)),
+    __device__ __forceinline__ void store() const {
+        if (!this->inside()) return;
+        const uint4 v = is_whole()
+                            ? joined<REAL>(low, high, skew())
+                            : make_uint4(low.x | low.y << 16, low.z | low.w << 16,
+                                         high.x | high.y << 16, high.z | high.w << 16);
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(this->place(row, 0)),
                      "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                      : "memory");
     }
-    /* The vectors at the ends of rows, by elements: the first, the last and the one before it. */
-    __device__ __forceinline__ void copy_ends() const {
-        constexpr int COLUMNS = panel_of<ORDER, LINES>::COLUMNS;
-        if (before >= VECTOR - 1 && length() >= COLUMNS + VECTOR) return;
-        const int end = threadIdx.x % 4, last = (length() - 1) / VECTOR * VECTOR;
-        const int at = end == 0 ? 0 : last - (end - 1) * VECTOR;
-        if (end == 3 || at < (end == 0 ? 0 : VECTOR) || at >= COLUMNS) return;
-#pragma unroll 1
-        for (int row = threadIdx.x / 4; row < this->rows(); row += THREADS / 4) {
-            const REAL *from = this->x + (row * this->own.pitch + at);
-            if (!this->has_row(row) || whole(from, at)) continue;
-            unsigned short half[VECTOR];
-#pragma unroll
-            for (int j = 0; j < VECTOR; j++) {
-                half[j] = at + j < length() ? reinterpret_cast<const unsigned short *>(from)[j] : 0;
-            }
-            store_vector(row, at,
-                         make_uint4(half[0] | (unsigned)half[1] << 16,
-                                    half[2] | (unsigned)half[3] << 16,
-                                    half[4] | (unsigned)half[5] << 16,
-                                    half[6] | (unsigned)half[7] << 16));
-        }
-    }
 };
 
-/* 16-bit rows at odd addresses, of one operand or both: the loads of both are in flight at once. An
- * operand with no k is left out. */
+/* 16-bit rows at odd addresses, of one operand or both. An operand with no k is left out. More
+ * loads in flight are no faster: a launch reads its code once, and waits for that, too. */
 template <order OF_A, order OF_B, int LINES_A, int LINES_B, int THREADS>
 __device__ __forceinline__ void copy_shifted(unsigned a_to, unsigned b_to, const operand_lines &A,
                                              const operand_lines &B, int a_k, int b_k) {
@@ -247,19 +229,13 @@ __device__ __forceinline__ void copy_shifted(unsigned a_to, unsigned b_to, const
     shifted_pieces<OF_B, LINES_B, THREADS> b(B, b_to, b_k);
 #pragma unroll 1
     for (;; a.next_chunk(), b.next_chunk()) {
-        const int a_rows = a.here > 0 ? a.rows() : 0, b_rows = b.here > 0 ? b.rows() : 0;
-        const REAL *a_from = a.from(0), *b_from = b.from(0);
 #pragma unroll 1
-        for (int first = 0; first * a.step < a_rows || first * b.step < b_rows; first += a.BATCH) {
-            if (a_rows > 0) a.load(a_from, first);
-            if (b_rows > 0) b.load(b_from, first);
-            if (a_rows > 0) a.store(a_from, first);
-            if (b_rows > 0) b.store(b_from, first);
-            a_from += a.BATCH * a.next_row;
-            b_from += b.BATCH * b.next_row;
+        for (; a.left() || b.left(); a.next(), b.next()) {
+            if (a.left()) a.load();
+            if (b.left()) b.load();
+            if (a.left()) a.store();
+            if (b.left()) b.store();
         }
-        if (a_rows > 0) a.copy_ends();
-        if (b_rows > 0) b.copy_ends();
         if (a.here <= CHUNK && b.here <= CHUNK) return;
     }
 }

@@ -8,7 +8,6 @@
 #ifndef SMK_SLICED_K_MMA_CUH
 #define SMK_SLICED_K_MMA_CUH
 
-constexpr int SHIFTED_BATCH = 2; /* 16-bit vectors at odd addresses in flight, per thread and operand */
 #include "panel_mma.cuh"
 #include "sliced_k_work.cuh"
 

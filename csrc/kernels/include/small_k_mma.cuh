@@ -12,7 +12,6 @@
 #ifndef SMK_SMALL_K_MMA_CUH
 #define SMK_SMALL_K_MMA_CUH
 
-constexpr int SHIFTED_BATCH = 1; /* 16-bit vectors at odd addresses in flight, per thread and operand */
 #include "panel_mma.cuh"
 
 constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
