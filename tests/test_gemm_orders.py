@@ -91,8 +91,13 @@ def test_a_part_of_wider_matrices(row, dtype, shape, of_a, of_b, device, rng):
 
 def assert_no_conflicts_in_reading(row, trace, of_a, of_b):
     """Not even of two. But fp64 reads one operand by elements, half a vector per lane and request,
-    if its order is not that of DMMA's registers: moves would take longer."""
-    reads = [r for r in trace.shared if "load" in r.op or "ldmatrix" in r.op]
+    if its order is not that of DMMA's registers: moves would take longer. For sums that clusters
+    read see test_cluster_sums.py."""
+    reads = [
+        r
+        for r in trace.shared
+        if ("load" in r.op or "ldmatrix" in r.op) and r.file != "split_k.cuh"
+    ]
     assert reads
     slow = [r for r in reads if r[4] != r.ideal]
     if row.name == "fp64" and of_a != of_b:

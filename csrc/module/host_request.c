@@ -153,8 +153,8 @@ PyObject *request_run_pipeline(module_state *state, request *r) {
     if (choose_target(r, reads_result, &t)) goto done;
     if (PyArray_SIZE(t.array) > 0) {
         if (plan_parts(state, r, t.array, all) ||
-            variant_image(state, r->variant, r->dtype, r->values, r->on.emulated,
-                          r->clusters, &image, &image_owner)) {
+            variant_image(state, r->variant, r->dtype, r->values, r->on.emulated, r->clusters,
+                          &image, &image_owner)) {
             goto done;
         }
         for (int i = 0; i < all->n; i++)

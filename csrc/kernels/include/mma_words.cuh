@@ -13,6 +13,7 @@
  * slot(g) V + q is row or column g of the q-th of V 8-line products.
  * mma's 16 rows are columns of B, two of a lane's vector, and its 8 columns rows of A: C comes out
  * transposed. So the 8 lanes of one t hold 8 vectors of a row of C: 128 contiguous bytes per store.
+ * In fp64 with an MN-major A, operands are turned (gemm_fp64.cu): 64 contiguous bytes of 8 rows.
  * Banks: 16-byte loads are served 8 lanes at a time: two g, four t. ALONG, lines with odd g have
  * their halves swapped (vector ^ 4); ACROSS, row V t + j has vector ^ t. Either way the 8 lanes
  * read 8 different vectors of 128 bytes: 4 wavefronts per request, the minimum. No swizzle moves 8
@@ -165,8 +166,8 @@ template <bool TURNED> struct vectors_of_lane {
  * the lane's vectors of each group of columns. */
 template <bool TURNED, typename Put>
 __device__ __forceinline__ void each_8_rows(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                           const warp_place &w, const block_work &block,
-                                           long long row, long long column, Put put) {
+                                            const warp_place &w, const block_work &block,
+                                            long long row, long long column, Put put) {
     typedef vectors_of_lane<TURNED> vectors;
     const vectors own(w);
 #pragma unroll
@@ -189,11 +190,10 @@ __device__ __forceinline__ void each_8_rows(const gemm_args &g, number (&sum)[M_
 /* alpha * sums + beta * C, in whole vectors. C's rows are `pitch` elements apart. OLD: beta is not
  * 0. */
 template <bool TURNED, bool OLD>
-__device__ __forceinline__ void store_vectors(const gemm_args &g,
-                                              number (&sum)[M_TILES][N_TILES][4],
-                                              const warp_place &w, const block_work &block,
-                                              REAL *C, long long pitch, long long columns,
-                                              REAL alpha, long long row, long long column) {
+__device__ __forceinline__ void
+store_vectors(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
+              const block_work &block, REAL *C, long long pitch, long long columns, REAL alpha,
+              long long row, long long column) {
     typedef vectors_of_lane<TURNED> vectors;
     const vectors own(w);
     const int down_left = (int)min(g.M - row, (long long)WARP_M) - own.row;
@@ -205,9 +205,9 @@ __device__ __forceinline__ void store_vectors(const gemm_args &g,
         for (int at = 0; at < 2 * GROUPS; at++) {
             const int group = at / 2, i = at % 2;
             const int r = down + i * vectors::NEXT_ROW;
-            const int column_ = group * GROUP_N + i * vectors::NEXT_COLUMN;
-            const bool exists = r < down_left && column_ < across_left;
-            REAL *to = c + r * pitch + column_;
+            const int to_column = group * GROUP_N + i * vectors::NEXT_COLUMN;
+            const bool exists = r < down_left && to_column < across_left;
+            REAL *to = c + r * pitch + to_column;
             vector &y = x[group][i], old;
             if (OLD && exists) old = *reinterpret_cast<const vector *>(to);
 #pragma unroll
@@ -224,11 +224,9 @@ __device__ __forceinline__ void store_vectors(const gemm_args &g,
  * warp's own, so that a request stores neighbours of one row. There the vectors of row s are
  * swizzled, so that 8 lanes that write together have 8 vectors of 128 bytes. */
 template <bool TURNED, bool OLD>
-__device__ __forceinline__ void store_elements(const gemm_args &g,
-                                               number (&sum)[M_TILES][N_TILES][4],
-                                               const warp_place &w, const block_work &block,
-                                               REAL *C, unsigned space, long long row,
-                                               long long column) {
+__device__ __forceinline__ void
+store_elements(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
+               const block_work &block, REAL *C, unsigned space, long long row, long long column) {
     auto place = [&](int s, int at) {
         return space + s * 128 + ((at ^ (TURNED ? s % 2 * 4 : s % 4)) << 4);
     };
@@ -268,10 +266,9 @@ __device__ __forceinline__ void store_elements(const gemm_args &g,
 /* Leaves the sums in the ring, for the blocks of the cluster. A row's vectors are swizzled, so that 8
  * lanes that write together have 8 vectors of 128 bytes. */
 template <bool TURNED>
-__device__ __forceinline__ void store_in_cluster(const gemm_args &g,
-                                                 number (&sum)[M_TILES][N_TILES][4],
-                                                 const warp_place &w, const block_work &block,
-                                                 unsigned ring, long long row, long long column) {
+__device__ __forceinline__ void
+store_in_cluster(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
+                 const block_work &block, unsigned ring, long long row, long long column) {
     typedef vectors_of_lane<TURNED> vectors;
     auto place = [&](int r, int at) {
         return ring + r * (BLOCK_N * (unsigned)sizeof(REAL)) + ((at ^ r / V % 8) << 4);
@@ -306,15 +303,17 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     }
     if (g.split > 1) {
         store_vectors<TURNED, false>(g, sum, w, block, part_at(g, block.part, 0, 0), g.part_pitch,
-                             g.part_pitch, 1, row, column);
+                                     g.part_pitch, 1, row, column);
         return;
     }
     REAL *C = g.C + blockIdx.z * g.batch_c;
     if (is_chunks(C, g.ldc, g.N)) {
         if (old)
-            store_vectors<TURNED, true>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row, column);
+            store_vectors<TURNED, true>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row,
+                                        column);
         else
-            store_vectors<TURNED, false>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row, column);
+            store_vectors<TURNED, false>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row,
+                                         column);
         return;
     }
     copy_async_wait_all(); /* here, too */

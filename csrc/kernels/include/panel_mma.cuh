@@ -15,14 +15,12 @@
  *   fp64      ALONG two rows of four vectors; ACROSS four rows of two vectors: the same
  * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of a slab.
  * Rows on 16-byte boundaries are copied by vectors, others by 8 bytes (fp64) or 4. 16-bit rows at
- * odd addresses have no asynchronous copy. They go through registers: a lane loads the two aligned
- * words that a vector lies in and shifts them together. Vectors at a row's ends, where a word is not
- * within the row, are loaded by elements.
+ * odd addresses have no asynchronous copy: two elements per lane go through registers, and the loads
+ * of BATCH pairs, which the including file defines, are in flight at once.
  */
 #ifndef SMK_PANEL_MMA_CUH
 #define SMK_PANEL_MMA_CUH
 
-#include "joined_words.cuh"
 #include "shared_address.cuh"
 #include "split_k.cuh"
 
@@ -35,7 +33,6 @@ typedef struct operand_lines {
     const REAL *x;
     long long pitch;
     int lines;
-    int before;         /* elements of a row that exist before x's, 8 or less */
     unsigned alignment; /* bytes, of all rows: 16 or less */
 } operand_lines;
 
@@ -44,8 +41,7 @@ __device__ __forceinline__ operand_lines lines_from(const REAL *x, long long pit
                                                     long long lines, long long k) {
     const REAL *from = x + (ORDER == ALONG ? line * pitch + k : k * pitch + line);
     const unsigned bits = (unsigned)(unsigned long long)from | (unsigned)pitch * BYTES | 16;
-    const long long before = ORDER == ALONG ? k : line;
-    return {from, pitch, (int)min(lines - line, 1ll << 30), (int)min(before, 8ll), bits & -bits};
+    return {from, pitch, (int)min(lines - line, 1ll << 30), bits & -bits};
 }
 
 /* ---- the panel: rows of COLUMNS elements ---- */
@@ -158,83 +154,63 @@ __device__ __forceinline__ void copy_async_panel(unsigned to, const operand_line
     }
 }
 
-/* A thread's vectors of 16-bit rows at odd addresses, one at a time. */
-template <order ORDER, int LINES, int THREADS>
-struct shifted_pieces : pieces_of<ORDER, LINES, THREADS, VECTOR> {
-    uint4 low, high; /* two words, or an element in each 4 bytes */
-    int before;      /* elements of a row that exist before the chunk's */
-    const REAL *at;
-    int row;
+/* Elements on their way through registers, two per piece: BATCH rows from `first` steps on. */
+struct pairs {
+    unsigned short low[BATCH], high[BATCH];
 
-    __device__ __forceinline__ shifted_pieces(const operand_lines &of, unsigned panel_at, int k)
-        : pieces_of<ORDER, LINES, THREADS, VECTOR>(of, panel_at, k), before(of.before) {
-        first();
-    }
-    __device__ __forceinline__ void first() {
-        at = this->from(0);
-        row = this->here > 0 ? this->down : this->rows();
-    }
-    __device__ __forceinline__ void next() {
-        at += this->next_row;
-        row += this->step;
-    }
-    __device__ __forceinline__ void next_chunk() {
-        pieces_of<ORDER, LINES, THREADS, VECTOR>::next_chunk();
-        if (ORDER == ALONG) before = VECTOR;
-        first();
-    }
-    __device__ __forceinline__ bool left() const { return row < this->rows(); }
-    __device__ __forceinline__ int skew() const { return (int)((unsigned long long)at % 16); }
-    /* Whether the words that the vector lies in are within the row. */
-    __device__ __forceinline__ bool is_whole() const {
-        const int first = -(skew() / BYTES);
-        return this->column + first >= -before &&
-               first + (skew() ? 2 * VECTOR : VECTOR) <= this->exist(0);
-    }
-    __device__ __forceinline__ void load() {
-        low = high = uint4();
-        if (!this->has_row(row)) return;
-        if (is_whole()) {
-            const uint4 *words = reinterpret_cast<const uint4 *>(
-                reinterpret_cast<const unsigned char *>(at) - skew());
-            low = words[0];
-            if (skew()) high = words[1];
-        } else {
-            const unsigned short *half = reinterpret_cast<const unsigned short *>(at);
-            const int exist = this->exist(0);
-            low = make_uint4(exist > 0 ? half[0] : 0, exist > 1 ? half[1] : 0,
-                             exist > 2 ? half[2] : 0, exist > 3 ? half[3] : 0);
-            high = make_uint4(exist > 4 ? half[4] : 0, exist > 5 ? half[5] : 0,
-                              exist > 6 ? half[6] : 0, exist > 7 ? half[7] : 0);
+    template <typename PIECES>
+    __device__ __forceinline__ void load(const PIECES &pieces, const REAL *&from, int part,
+                                         int first) {
+        const int exist = pieces.exist(part);
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            if ((first + i) * pieces.step >= pieces.rows()) break; /* for all lanes */
+            const bool row = pieces.has_row(pieces.down + (first + i) * pieces.step);
+            const unsigned short *pair = reinterpret_cast<const unsigned short *>(from);
+            low[i] = row && exist > 0 ? pair[0] : 0;
+            high[i] = row && exist > 1 ? pair[1] : 0;
+            from += pieces.next_row;
         }
     }
-    __device__ __forceinline__ void store() const {
-        if (!this->inside()) return;
-        const uint4 v = is_whole()
-                            ? joined<REAL>(low, high, skew())
-                            : make_uint4(low.x | low.y << 16, low.z | low.w << 16,
-                                         high.x | high.y << 16, high.z | high.w << 16);
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(this->place(row, 0)),
-                     "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                     : "memory");
+    template <typename PIECES>
+    __device__ __forceinline__ void store(const PIECES &pieces, int part, int first) const {
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            if ((first + i) * pieces.step >= pieces.rows()) break;
+            const int row = pieces.down + (first + i) * pieces.step;
+            if (pieces.inside() && row < pieces.rows()) {
+                asm volatile("st.shared.b32 [%0], %1;" ::"r"(pieces.place(row, part)),
+                             "r"(low[i] | (unsigned)high[i] << 16)
+                             : "memory");
+            }
+        }
     }
 };
 
-/* 16-bit rows at odd addresses, of one operand or both. An operand with no k is left out. More
- * loads in flight are no faster: a launch reads its code once, and waits for that, too. */
+/* 16-bit rows at odd addresses, of one operand or both: the loads of BATCH pieces of each are in
+ * flight at once. An operand with no k is left out. */
 template <order OF_A, order OF_B, int LINES_A, int LINES_B, int THREADS>
-__device__ __forceinline__ void copy_shifted(unsigned a_to, unsigned b_to, const operand_lines &A,
-                                             const operand_lines &B, int a_k, int b_k) {
-    shifted_pieces<OF_A, LINES_A, THREADS> a(A, a_to, a_k);
-    shifted_pieces<OF_B, LINES_B, THREADS> b(B, b_to, b_k);
+__device__ __forceinline__ void copy_pairs(unsigned a_to, unsigned b_to, const operand_lines &A,
+                                           const operand_lines &B, int a_k, int b_k) {
+    pieces_of<OF_A, LINES_A, THREADS, 2> a(A, a_to, a_k);
+    pieces_of<OF_B, LINES_B, THREADS, 2> b(B, b_to, b_k);
+    constexpr int PARTS = a.PER_ROW > b.PER_ROW ? a.PER_ROW : b.PER_ROW;
 #pragma unroll 1
     for (;; a.next_chunk(), b.next_chunk()) {
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            const int a_rows = a.here > 0 && part < a.PER_ROW ? a.rows() : 0;
+            const int b_rows = b.here > 0 && part < b.PER_ROW ? b.rows() : 0;
+            const REAL *a_from = a.from(part), *b_from = b.from(part);
 #pragma unroll 1
-        for (; a.left() || b.left(); a.next(), b.next()) {
-            if (a.left()) a.load();
-            if (b.left()) b.load();
-            if (a.left()) a.store();
-            if (b.left()) b.store();
+            for (int first = 0; first * a.step < a_rows || first * b.step < b_rows;
+                 first += BATCH) {
+                pairs of_a, of_b;
+                if (a_rows > 0) of_a.load(a, a_from, part, first);
+                if (b_rows > 0) of_b.load(b, b_from, part, first);
+                if (a_rows > 0) of_a.store(a, part, first);
+                if (b_rows > 0) of_b.store(b, part, first);
+            }
         }
         if (a.here <= CHUNK && b.here <= CHUNK) return;
     }
@@ -263,8 +239,8 @@ __device__ __forceinline__ void copy_panels(unsigned a_to, unsigned b_to, const 
     const bool b_done = copy_operand<OF_B, LINES_B, THREADS>(b_to, B, k);
     if constexpr (BYTES == 2) {
         if (!a_done || !b_done) {
-            copy_shifted<OF_A, OF_B, LINES_A, LINES_B, THREADS>(a_to, b_to, A, B, a_done ? 0 : k,
-                                                                b_done ? 0 : k);
+            copy_pairs<OF_A, OF_B, LINES_A, LINES_B, THREADS>(a_to, b_to, A, B, a_done ? 0 : k,
+                                                              b_done ? 0 : k);
         }
     }
     wait_for_copies();
@@ -273,7 +249,6 @@ __device__ __forceinline__ void copy_panels(unsigned a_to, unsigned b_to, const 
 
 template <order ORDER> __device__ __forceinline__ void advance(operand_lines &own, int k) {
     own.x += ORDER == ALONG ? k : k * own.pitch;
-    if (ORDER == ALONG) own.before = VECTOR;
 }
 
 /* ---- fragments: 16 lines of A and of B in a slab ---- */

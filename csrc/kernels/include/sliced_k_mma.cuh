@@ -8,6 +8,7 @@
 #ifndef SMK_SLICED_K_MMA_CUH
 #define SMK_SLICED_K_MMA_CUH
 
+constexpr int BATCH = 8; /* loads of 16-bit pairs in flight, per thread and operand */
 #include "panel_mma.cuh"
 #include "sliced_k_work.cuh"
 

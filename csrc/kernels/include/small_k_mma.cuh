@@ -12,6 +12,7 @@
 #ifndef SMK_SMALL_K_MMA_CUH
 #define SMK_SMALL_K_MMA_CUH
 
+constexpr int BATCH = 4; /* loads of 16-bit pairs in flight, per thread and operand */
 #include "panel_mma.cuh"
 
 constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;

@@ -10,7 +10,6 @@
 #define SMK_UNALIGNED_LINES_CUH
 
 #include "args.h"
-#include "joined_words.cuh"
 
 /* The type in which a lane holds an element until it is packed. */
 template <typename T> struct bits_of {
@@ -46,6 +45,23 @@ __device__ __forceinline__ line_pieces pieces_of(const REAL *from, int length) {
     x.inside = (int)(((long long)length * (int)sizeof(REAL) + x.skew) / 16);
     x.end = max(x.first, x.inside - x.first);
     return x;
+}
+
+/* 16 bytes of low, high, from byte `skew` on. */
+__device__ __forceinline__ uint4 joined(const uint4 &low, const uint4 &high, int skew) {
+    unsigned w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+    for (int words = 2; words > 0; words /= 2) {
+#pragma unroll
+        for (int i = 0; i < 8 - words; i++)
+            w[i] = skew & 4 * words ? w[i + words] : w[i];
+    }
+    if (sizeof(raw) < 4) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (skew & 3));
+    }
+    return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
 #endif

@@ -328,7 +328,7 @@ __device__ __forceinline__ void pack_by_lines(const source &s) {
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             if (j + THREADS * i < end) {
-                const uint4 piece = x.skew ? joined<raw>(low[i], high[i], x.skew) : low[i];
+                const uint4 piece = x.skew ? joined(low[i], high[i], x.skew) : low[i];
                 pack_elements<T, N, WIDE>(s, line, (j + THREADS * i) * WIDE, scale,
                                           reinterpret_cast<const several<raw, WIDE> &>(piece));
             }

@@ -6,9 +6,13 @@
  *      barriers    empty    full     empty             stage to fill is free; next tile has landed
  *
  * DMMA's first operand has 16 rows. Its registers hold rows g and g + 8, first of 4 k, then of the
- * other 4. A 16-byte load of an MN-major B brings two columns, so B's columns are DMMA's 16 rows
- * and A's rows are its 8 columns. C comes out transposed, and no register moves are needed between
- * shared memory and DMMA. With a K-major B each number is moved once.
+ * other 4: what 16-byte loads of an MN-major operand bring, two lines of one k. The second operand
+ * has 8 columns, and its registers two k of one: what loads of a K-major operand bring. So A is the
+ * first operand if it is MN-major, else the second, and C comes out as it is or transposed. Nothing
+ * is moved between shared memory and DMMA, if A and B are of different orders. If they are of one,
+ * B is loaded by elements, in twice the wavefronts: there is time for them, but not for the moves
+ * and spilled registers that vectors cost (4096 cubed: 8 %). Small warps wait for shared memory, so
+ * they move.
  * 16 x 8 x 4 reads and writes the sums twice as often, which costs clocks and power. 16 x 8 x 16
  * needs so many consecutive registers that no second set fits.
  *
@@ -116,7 +120,8 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
 #pragma unroll
             for (int turn = 0; turn < TURNS; turn++) {
                 const int group = turn / M_TILES, m = turn % M_TILES;
-                multiply<turned(OF_A)>(&sum[m][group * GROUP_TILES], x[slab % 2].a, m, x[slab % 2].b[group]);
+                multiply<turned(OF_A)>(&sum[m][group * GROUP_TILES], x[slab % 2].a, m,
+                                       x[slab % 2].b[group]);
 #pragma unroll
                 for (int i = turn * COPIES / TURNS; slab == 0 && i < (turn + 1) * COPIES / TURNS;
                      i++) {

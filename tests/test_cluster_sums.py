@@ -1,0 +1,107 @@
+"""Split-K in one launch: the blocks of a tile are a cluster, which adds the parts of K."""
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import assert_gemm, random_matrix
+from rows import parameter_sets
+
+SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}
+ROWS = [
+    row
+    for row in smemkern.variants("gemm")
+    if row.name in ("mma_tf32", "mma_tf32x3", "mma_fp16", "mma_bf16", "fp64")
+]
+CASES = [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
+PER_ROW = pytest.mark.parametrize(("row", "dtype"), CASES)
+
+
+def launches(a, b, row, **params):
+    return smemkern._core.plan("gemm", (a, b), {"variant": row.name, **params})["launches"]
+
+
+def random_call(draw, dtype):
+    """Operands in either order, and `out` between other elements."""
+    rng, m, n = (
+        np.random.default_rng(draw.getrandbits(64)),
+        draw.randint(1, 200),
+        draw.randint(1, 200),
+    )
+    k = draw.randint(65, 900)
+    a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
+    if draw.random() < 0.5:
+        a = np.asfortranarray(a)
+    if draw.random() < 0.5:
+        b = np.asfortranarray(b)
+    return a, b, random_matrix(rng, (m, n + 3), dtype)
+
+
+@PER_ROW
+@pytest.mark.parametrize("split", [1, 2, 8, 9])
+def test_one_launch_of_clusters(row, dtype, split):
+    a, b = np.zeros((70, 2048), dtype), np.zeros((2048, 90), dtype)
+    first, *more = launches(a, b, row, split=split, **SMALL)
+    assert (first["cluster"], len(more)) == {1: (0, 0), 9: (0, 1)}.get(split, (split, 0))
+    assert first["grid"][0] == 4 * split
+
+
+@PER_ROW
+def test_large_tiles_have_a_second_launch(row, dtype):
+    """128 x 128 sums are 64 KiB or more, which a launch of all blocks reads faster."""
+    a, b = np.zeros((128, 2048), dtype), np.zeros((2048, 128), dtype)
+    assert [launch["cluster"] for launch in launches(a, b, row, split=4)] == [0, 0]
+
+
+@PER_ROW
+def test_random_calls(row, dtype, draw, device):
+    for _ in range(12):
+        params = draw.choice([SMALL, *parameter_sets(row)])
+        a, b, wide = random_call(draw, dtype)
+        out = wide[:, 1:-2] if draw.random() < 0.5 else wide[:, :-3]
+        old, split = out.copy(), draw.randint(2, 8)
+        alpha, beta = draw.choice([(1, 0), (-1.5, 0.25)])
+        smemkern.gemm(
+            *(a, b),
+            out=out,
+            alpha=alpha,
+            beta=beta,
+            variant=row.name,
+            split=split,
+            device=device,
+            **params,
+        )
+        assert_gemm(out, a, b, alpha, beta, old, row=row)
+
+
+@PER_ROW
+def test_same_bits_in_each_run_and_no_hazards(row, dtype, rng):
+    a, b = random_matrix(rng, (130, 520), dtype), random_matrix(rng, (520, 70), dtype)
+    first = smemkern.trace("gemm", a, b, variant=row.name, split=5, **SMALL)
+    again = smemkern.trace("gemm", a, b, variant=row.name, split=5, **SMALL)
+    assert first.hazards == ()
+    assert first.result.tobytes() == again.result.tobytes()
+    assert_gemm(first.result, a, b, row=row)
+
+
+@PER_ROW
+@pytest.mark.parametrize("order", "CF")
+def test_whole_tiles_have_no_conflicts(row, dtype, order, rng):
+    """Neither in the sums that blocks leave nor in those that they read."""
+    a = np.asarray(random_matrix(rng, (128, 512), dtype), order=order)
+    b = random_matrix(rng, (512, 128), dtype)
+    trace = smemkern.trace("gemm", a, b, variant=row.name, split=4, **SMALL)
+    sums = [r for r in trace.shared if r.file == "split_k.cuh" or r.op == "store"]
+    assert {r.direction for r in sums} == {"read", "write"}
+    assert [r for r in sums if r.wavefronts != r.ideal] == []
+
+
+@PER_ROW
+def test_all_parts_of_what_is_not_finite(row, dtype):
+    a, b = np.ones((9, 600), dtype), np.ones((600, 7), dtype)
+    a[2, 590], a[3, 5], a[4, 300] = np.inf, np.nan, -np.inf
+    a[4, 10] = np.inf
+    result = smemkern.gemm(a, b, variant=row.name, split=6, device="emu", **SMALL)
+    assert np.isposinf(result[2].astype("f8")).all()
+    assert np.isnan(result[[3, 4]].astype("f8")).all()
+    assert np.isfinite(np.delete(result.astype("f8"), [2, 3, 4], 0)).all()
