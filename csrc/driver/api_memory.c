@@ -245,8 +245,8 @@ static size_t pointer_value(const allocation *a, CUdeviceptr address, int attrib
     case POINTER_RANGE_SIZE: *value = a->bytes; return sizeof(size_t);
     case POINTER_MAPPED: *value = 1; return sizeof(int);
     case POINTER_ACCESS_FLAGS: *value = 3; return sizeof(int);
+    case POINTER_LEGACY_IPC: *value = ipc_is_possible(a); return sizeof(int);
     case POINTER_SYNC_MEMOPS:
-    case POINTER_LEGACY_IPC:
     case POINTER_GPUDIRECT: *value = 0; return sizeof(int);
     case POINTER_HANDLE_TYPES:
     case POINTER_POOL: *value = 0; return sizeof(uint64_t);

@@ -35,6 +35,14 @@ typedef struct CUuuid {
     char bytes[16];
 } CUuuid;
 
+typedef struct CUipcMemHandle {
+    char reserved[64];
+} CUipcMemHandle;
+
+typedef struct CUipcEventHandle {
+    char reserved[64];
+} CUipcEventHandle;
+
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_ARRAY, CU_MEMORYTYPE_UNIFIED };
 
 typedef struct CUDA_MEMCPY2D {

@@ -212,6 +212,8 @@ CUresult capture_record(capture *into, CUstream stream, CUevent e);
 /* A stream waits for an event; *done: that was within a capture. */
 CUresult capture_wait(CUstream stream, CUevent e, bool *done);
 void stream_free(CUstream s);
+/* api_stream.c */
+CUresult event_new(CUevent *out, unsigned flags);
 void event_free(CUevent e);
 void event_forget_capture(CUevent e); /* it is recorded outside of one */
 

@@ -96,6 +96,7 @@ _COMMON = {
     115: 1,  # memory pools, of the device and of the host
     142: 1,
     144: 1,
+    125: 1,  # events of other processes
 }
 
 

@@ -43,7 +43,8 @@ cuStreamWaitEvent h h i|cuStreamCreateWithPriority >h i i|cuEventCreate >h i|cuE
 cuEventRecord h h|cuEventQuery h|cuEventSynchronize h|cuEventElapsedTime p h h|cuStreamGetId h p
 cuLaunchKernel h g g g i i i i h k z|cuLaunchCooperativeKernel h g g g i i i i h k
 cuOccupancyMaxActiveBlocksPerMultiprocessor p h i s|cuGraphCreate p i|cuMemPoolTrimTo h s
-cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUnregister p"""
+cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUnregister p
+cuIpcGetMemHandle p a|cuIpcCloseMemHandle a|cuIpcGetEventHandle p h"""
 # Arrays, textures, graphs, captures, ranges of addresses.
 MORE = """cuArrayCreate_v2 >h d|cuArray3DCreate_v2 >h d|cuArray3DCreate_v2 >h A|cuArrayDestroy h
 cuArray3DGetDescriptor_v2 p h|cuArrayGetDescriptor_v2 p h|cuArrayGetMemoryRequirements p h i
