@@ -19,6 +19,7 @@
  *     tensor_map.c       tensor maps
  *     virtual.c          ranges of addresses, and memory that is mapped there
  *     ipc.c              memory and events of several processes
+ *     managed.c          advice about managed memory
  *     graph.c, capture.c graphs, and streams that are captured
  *     launch.c           launches on the emulator
  *     background.c       a kernel that goes on after its launch call
@@ -219,6 +220,7 @@ typedef struct allocation {
     unsigned char *written; /* by 4-byte word, as in smk_job; NULL: all is written */
     unsigned flags;
     struct shared_memory *shared; /* ipc.c; NULL: other processes do not see it */
+    struct page_advice *advice;   /* managed.c: of each page; NULL: none */
     struct context *context;
     char call[32];
     frames allocated, freed;
@@ -272,6 +274,11 @@ void memory_set_complete(allocation *a);
 bool ipc_is_possible(const allocation *a);
 /* It ends here; what other processes map stays. */
 void ipc_forget(allocation *a);
+
+/* ---- managed.c ---- */
+
+/* The memory ends. */
+void managed_forget(allocation *a);
 
 /* ---- origin.c ---- */
 

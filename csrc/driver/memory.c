@@ -239,6 +239,7 @@ static void end(allocation *a) {
     if (a->mapped) munmap(a->host, a->mapped);
     if (a->address) host_region_give(a->address);
     ipc_forget(a);
+    managed_forget(a);
     if (on_device(a->kind)) memory.bytes -= a->bytes;
     if ((size_t)(a - memory.items) >= memory.first_device && !a->reserved) memory.freed++;
     a->live = false;
