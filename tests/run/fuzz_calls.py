@@ -44,8 +44,8 @@ cuEventRecord h h|cuEventQuery h|cuEventSynchronize h|cuEventElapsedTime p h h|c
 cuLaunchKernel h g g g i i i i h k z|cuLaunchCooperativeKernel h g g g i i i i h k
 cuOccupancyMaxActiveBlocksPerMultiprocessor p h i s|cuGraphCreate p i|cuMemPoolTrimTo h s
 cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUnregister p
-cuIpcGetMemHandle p a|cuIpcCloseMemHandle a|cuIpcGetEventHandle p h|cuMemRangeGetAttribute p i8 i a s
-cuMemPrefetchAsync_v2 a s s i h|cuMemAdvise_v2 a s i s"""
+cuIpcGetMemHandle p a|cuIpcCloseMemHandle a|cuIpcGetEventHandle p h
+cuMemRangeGetAttribute p i8 i a s|cuMemPrefetchAsync_v2 a s s i h|cuMemAdvise_v2 a s i s"""
 # Arrays, textures, graphs, captures, ranges of addresses.
 MORE = """cuArrayCreate_v2 >h d|cuArray3DCreate_v2 >h d|cuArray3DCreate_v2 >h A|cuArrayDestroy h
 cuArray3DGetDescriptor_v2 p h|cuArrayGetDescriptor_v2 p h|cuArrayGetMemoryRequirements p h i
