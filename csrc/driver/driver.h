@@ -21,6 +21,7 @@
  *     ipc.c              memory and events of several processes
  *     managed.c          advice about managed memory
  *     graph.c, capture.c graphs, and streams that are captured
+ *     device_graph.c     graphs that kernels launch
  *     launch.c           launches on the emulator
  *     background.c       a kernel that goes on after its launch call
  *     watch.c            progress of a kernel on a terminal, and Ctrl-C

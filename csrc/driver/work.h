@@ -145,22 +145,27 @@ struct graph {
     handle head;
     struct node **nodes;
     size_t n;
-    CUgraph original; /* that it is a clone of */
-    bool owned;       /* by a node, or an executable graph */
-    bool launched;    /* a clone of an executable graph, to run once */
+    CUgraph original;     /* that it is a clone of */
+    bool owned;           /* by a node, or an executable graph */
+    CUgraphExec launched; /* a clone of this executable graph, to run once; NULL: none */
     struct graph_object *objects;
 };
+
+enum { GRAPH_UPLOAD = 2, GRAPH_DEVICE_LAUNCH = 4 }; /* flags */
 
 struct graph_exec {
     handle head;
     CUgraph graph; /* a clone */
     uint64_t flags;
+    bool uploaded;    /* kernels may launch it */
+    bool asked, runs; /* a kernel has launched it; it runs */
 };
 
 CUgraph graph_new(void);
 void graph_free(CUgraph g);
 CUresult graph_clone(CUgraph g, CUgraph *out);
 CUresult graph_run(CUgraph g);
+CUresult graph_run_nodes(CUgraph g);
 /* Adds a node after `needs`; takes what the work owns. */
 CUresult graph_add(CUgraph g, const CUgraphNode *needs, size_t n, work *w, CUgraphNode *out);
 void graph_remove(CUgraphNode node);
@@ -179,6 +184,17 @@ CUresult object_retain(CUuserObject o, unsigned n);
 CUresult object_release(CUuserObject o, uint64_t n);
 CUresult graph_retain(CUgraph g, CUuserObject o, uint64_t n, bool move);
 CUresult graph_release(CUgraph g, CUuserObject o, uint64_t n);
+
+/* ---- device_graph.c ---- */
+
+/* Runs the graph, and then those that its kernels launch as its tail. */
+CUresult graph_run_launched(CUgraph g, CUgraphExec e);
+/* A node that graphs for launches from kernels cannot have; NULL: there is none. */
+CUgraphNode graph_unfit_node(CUgraph g);
+uint64_t graph_current(void);                        /* smk_job.graph */
+unsigned graph_ask(uint64_t graph, uint64_t stream); /* smk_job.ask_graph */
+CUresult graph_child_run(const smk_child *c);
+void graph_child_drop(const smk_child *c);
 
 /* ---- condition.c ---- */
 
