@@ -23,6 +23,7 @@ typedef struct event *CUevent;
 typedef struct pool *CUmemoryPool;
 typedef struct linker *CUlinkState;
 typedef struct array *CUarray;
+typedef struct mipmap *CUmipmappedArray;
 typedef struct graph *CUgraph;
 typedef struct node *CUgraphNode;
 typedef struct graph_exec *CUgraphExec;
@@ -141,6 +142,9 @@ typedef struct CUDA_RESOURCE_DESC {
         struct {
             CUarray hArray;
         } array;
+        struct {
+            CUmipmappedArray hMipmappedArray;
+        } mipmap;
         struct {
             CUdeviceptr devPtr;
             unsigned format, numChannels;

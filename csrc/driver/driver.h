@@ -15,7 +15,7 @@
  *     link.c             the linker: PTX in, PTX out
  *     work.h, work.c     what is queued on a stream: it runs, or is captured
  *     queue.c            --shuffle: work that waits until the program waits for it
- *     array.c, texture.c arrays, textures and surfaces
+ *     array.c, mipmap.c, texture.c   arrays, textures and surfaces
  *     tensor_map.c       tensor maps
  *     virtual.c          ranges of addresses, and memory that is mapped there
  *     ipc.c              memory and events of several processes
@@ -62,6 +62,7 @@ typedef enum handle_kind {
     HANDLE_POOL,
     HANDLE_LINKER,
     HANDLE_ARRAY,
+    HANDLE_MIPMAP,
     HANDLE_TEXTURE,
     HANDLE_GRAPH,
     HANDLE_NODE,

@@ -112,7 +112,7 @@ CUresult launch_attribute(const CUlaunchAttribute *a, smk_launch *out);
 CUresult children_run(CUmodule m, smk_children *children);
 void children_drop(smk_children *children);
 
-/* ---- array.c: arrays, textures and surfaces ---- */
+/* ---- array.c, mipmap.c, texture.c: arrays, textures and surfaces ---- */
 
 /* The storage of an array is an allocation without gaps, in the order of smk_texture. */
 struct array {
@@ -120,8 +120,14 @@ struct array {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     smk_texture form; /* types and sizes */
     CUdeviceptr address;
+    struct mipmap *mipmap; /* it is a level of; NULL: none */
 };
 
+CUresult array_form(const CUDA_ARRAY3D_DESCRIPTOR *d, smk_texture *out);
+CUresult array_requirements(size_t *out, const smk_texture *form, CUdevice device);
+CUresult mipmap_form(CUmipmappedArray m, smk_texture *form, CUdeviceptr *address);
+/* Its memory stays. */
+void mipmap_drop(void *object);
 bool texel_type_of(unsigned format, smk_texel_type *out);
 void texture_drop(void *object);
 /* The textures and surfaces of all contexts, as those of a launch. The caller frees them; NULL and

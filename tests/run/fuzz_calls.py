@@ -50,6 +50,7 @@ cuMemRangeGetAttribute p i8 i a s|cuMemPrefetchAsync_v2 a s s i h|cuMemAdvise_v2
 MORE = """cuArrayCreate_v2 >h d|cuArray3DCreate_v2 >h d|cuArray3DCreate_v2 >h A|cuArrayDestroy h
 cuArray3DGetDescriptor_v2 p h|cuArrayGetDescriptor_v2 p h|cuArrayGetMemoryRequirements p h i
 cuMemcpyDtoA_v2 h s a s|cuMemcpyAtoD_v2 a h s s|cuMemcpyHtoA_v2 h s p c|cuMemcpyAtoH_v2 p h s c
+cuMipmappedArrayCreate >h A i|cuMipmappedArrayGetLevel >h h i|cuMipmappedArrayDestroy h
 cuMemcpyAtoA_v2 h s h s s|cuMemcpy2D_v2 B|cuMemcpy2DAsync_v2 B h
 cuMemcpy3D_v2 C|cuMemcpy3DAsync_v2 C h|cuMemcpy3DPeer C
 cuTexObjectCreate >h R T z|cuTexObjectCreate >h d d z|cuTexObjectDestroy h|cuSurfObjectCreate >h R
@@ -131,7 +132,8 @@ ROLES = {
     "cuStreamWait": ["cuStreamCreate", "cuEventCreate"],
     "cuStreamBeginCaptureTo": ["cuStreamCreate", "cuGraphCreate"],
     "cuStream": ["cuStreamCreate"],
-    "cuArray|cuMemcpy.to": ["cuArray", "cuArray"],
+    "cuArray|cuMemcpy.to": ["cuArray|GetLevel", "cuArray"],
+    "cuMipmapped": ["cuMipmappedArrayCreate"],
     "cuTex": ["cuTexObjectCreate"],
     "cuSurf": ["cuSurfObjectCreate"],
     "cuMem(Map|Release)": ["cuMemCreate"],
@@ -262,7 +264,7 @@ STRUCTURES = {
     ),
     "R": lambda: words(  # CUDA_RESOURCE_DESC
         rng.randrange(5),
-        rng.choice([handle_of("cuArray"), address()]),
+        rng.choice([handle_of("cuArray|cuMipmapped"), address()]),
         halves(rng.choice(FORMATS), 1),
         size(),
         number(),
