@@ -27,7 +27,6 @@ CAUSES = {
     "perlin-cuda|threadcpy-cuda": "reads past the end of an array, which is reported",
     "unfold-cuda": "adds to memory that nobody wrote, which is reported",
     "shmembench-cuda": "its checksum includes memory that nobody wrote",
-    "cuIpc": "memory shared between processes",
     "texture references": "texture references, which CUDA 12 removed",
     "graphics": "graphics",
     "waives": "waives itself: needs several GPUs or other features",

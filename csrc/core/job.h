@@ -84,12 +84,13 @@ typedef struct smk_text {
 } smk_text;
 
 /* What a kernel asks to be done when its launch has ended: launches, copies and memsets of CUDA's
- * device runtime, and values of the conditions of graphs. */
+ * device runtime, graphs, and values of their conditions. */
 typedef enum smk_child_kind {
     SMK_CHILD_LAUNCH,
-    SMK_CHILD_COPY,     /* `bytes` from `from` to `to` */
-    SMK_CHILD_SET,      /* `bytes` at `to`, to the byte `from` */
-    SMK_CHILD_CONDITION /* the condition `to` gets the value `from` */
+    SMK_CHILD_COPY,      /* `bytes` from `from` to `to` */
+    SMK_CHILD_SET,       /* `bytes` at `to`, to the byte `from` */
+    SMK_CHILD_CONDITION, /* the condition `to` gets the value `from` */
+    SMK_CHILD_GRAPH      /* the graph `to` in the stream `from`; `bytes` is of ask_graph */
 } smk_child_kind;
 
 typedef struct smk_child {
@@ -158,6 +159,10 @@ typedef struct smk_job {
     /* "emu": receives the children of the launches, ordered by launch and block; also if the run
      * fails. NULL: kernels that ask for some fail. */
     smk_children *children;
+    /* With children: whether a kernel may launch a graph in a stream; 0, else it gets an error. Calls
+     * come from any thread, but one at a time. */
+    unsigned (*ask_graph)(uint64_t graph, uint64_t stream);
+    uint64_t graph; /* what kernels read as %current_graph_exec */
 
     void *stream;      /* "cuda": a CUstream; NULL: a stream of our own */
     bool asynchronous; /* "cuda": return once all is enqueued; no buffer is in host memory */

@@ -22,11 +22,39 @@ const char *smk_texel_type_name(smk_texel_type type) {
     return types[type].name;
 }
 
-uint64_t smk_texture_bytes(const smk_texture *t) {
+static uint64_t bytes_of_one(const smk_texture *t) {
     uint64_t rows = (uint64_t)t->layers * (t->cubemap ? SMK_CUBE_FACES : 1);
     for (uint32_t d = 1; d < t->rank; d++)
         rows *= t->size[d];
     return (rows - 1) * smk_texture_row_bytes(t) + (uint64_t)t->size[0] * smk_texel_bytes(t);
+}
+
+uint32_t smk_texture_max_levels(const smk_texture *t) {
+    uint32_t largest = 1, n = 1;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->size[d] > largest) largest = t->size[d];
+    while (largest >>= 1)
+        n++;
+    return n;
+}
+
+smk_texture smk_texture_level(const smk_texture *t, uint32_t level, uint64_t *offset) {
+    enum { ALIGNMENT = 16 }; /* of a texel */
+    smk_texture one = *t;
+    one.levels = 1;
+    *offset = 0;
+    for (uint32_t k = 0; k < level; k++) {
+        *offset = (*offset + bytes_of_one(&one) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        for (uint32_t d = 0; d < t->rank; d++)
+            if (one.size[d] > 1) one.size[d] /= 2;
+    }
+    return one;
+}
+
+uint64_t smk_texture_bytes(const smk_texture *t) {
+    uint64_t offset;
+    const smk_texture last = smk_texture_level(t, smk_texture_levels(t) - 1, &offset);
+    return offset + bytes_of_one(&last);
 }
 
 /* Largest sizes, x first. One dimension without layers may be linear memory, which is larger than
@@ -67,12 +95,18 @@ smk_code smk_texture_check(const smk_texture *t, smk_status *status) {
         if ((unsigned)t->address[d] >= SMK_N_ADDRESS_MODES)
             return smk_fail(status, SMK_VALUE, "no such address mode");
     if (check_size(t, status)) return status->code;
+    if (t->levels > smk_texture_max_levels(t) ||
+        (t->levels > 1 && (t->row_bytes || !t->normalized)))
+        return smk_fail(status, SMK_VALUE,
+                        "a mipmap has 1 to %u levels here, normalized coordinates, and no gaps "
+                        "between rows",
+                        smk_texture_max_levels(t));
     const bool integer = types[t->type].kind != 'f', small = types[t->type].bytes < 4;
     if (t->normalized_float && !(integer && small))
         return smk_fail(status, SMK_VALUE,
                         "read=\"normalized_float\" is for integers of 8 or 16 bits, not for %s",
                         types[t->type].name);
-    if (t->linear && integer && !t->normalized_float)
+    if ((t->linear || t->linear_levels) && integer && !t->normalized_float)
         return smk_fail(status, SMK_VALUE,
                         "filter=\"linear\" is for floats; read %s with read=\"normalized_float\"%s",
                         types[t->type].name,

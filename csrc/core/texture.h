@@ -1,6 +1,7 @@
 /* Textures and surfaces: arrays that kernels sample by coordinates, or access by element. Sizes and
  * coordinates are listed x first. The texels are in the order channels, x, y, z, faces, layers,
- * with a gap after each row at most.
+ * with a gap after each row at most. Of a mipmap these are the texels of level 0; the other levels are
+ * behind it, each half as large as the one before.
  */
 #ifndef SMK_TEXTURE_H
 #define SMK_TEXTURE_H
@@ -67,6 +68,10 @@ typedef struct smk_texture {
     bool normalized;       /* coordinates from 0 to 1 */
     bool normalized_float; /* 8- and 16-bit integers read as floats of [0, 1] or [-1, 1] */
     float border[SMK_TEXTURE_CHANNELS];
+
+    uint32_t levels;    /* of a mipmap; 0 means 1 */
+    bool linear_levels; /* between levels; else the nearest one */
+    float level_bias, min_level, max_level;
 } smk_texture;
 
 uint32_t smk_texel_type_bytes(smk_texel_type type);
@@ -80,6 +85,14 @@ static inline uint32_t smk_texel_bytes(const smk_texture *t) {
 static inline uint64_t smk_texture_row_bytes(const smk_texture *t) {
     return t->row_bytes ? t->row_bytes : (uint64_t)t->size[0] * smk_texel_bytes(t);
 }
+
+static inline uint32_t smk_texture_levels(const smk_texture *t) {
+    return t->levels ? t->levels : 1;
+}
+/* As many as its size allows. */
+uint32_t smk_texture_max_levels(const smk_texture *t);
+/* One level as a texture of its own, and where it begins. */
+smk_texture smk_texture_level(const smk_texture *t, uint32_t level, uint64_t *offset);
 
 /* From the first to the last texel. */
 uint64_t smk_texture_bytes(const smk_texture *t);

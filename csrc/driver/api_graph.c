@@ -181,12 +181,10 @@ CONNECT_CALLS(cuGraphRemoveDependencies, graph_disconnect)
 /* ---- executable graphs ---- */
 
 static CUresult instantiate(CUgraphExec *out, CUgraph g, uint64_t flags) {
-    enum { DEVICE_LAUNCH = 4, ALL = 15 };
+    enum { AUTO_FREE = 1, ALL = 15 };
     if (!out || !handle_is(g, HANDLE_GRAPH) || flags > ALL) return CUDA_ERROR_INVALID_VALUE;
-    if (flags & DEVICE_LAUNCH) {
-        report_unsupported("graphs that kernels launch");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if (flags & GRAPH_DEVICE_LAUNCH && (flags & AUTO_FREE || !g->n || graph_unfit_node(g)))
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = graph_check(g);
     if (result) return result;
     CUgraphExec e = handle_new(HANDLE_GRAPH_EXEC, sizeof *e);
@@ -198,7 +196,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph g, uint64_t flags) {
     }
     e->head.context = NULL;
     e->graph->owned = true;
-    e->flags = flags;
+    e->flags = flags & ~(uint64_t)GRAPH_UPLOAD;
+    e->uploaded = flags & GRAPH_UPLOAD;
     *out = e;
     return CUDA_SUCCESS;
 }
@@ -225,11 +224,12 @@ EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph g, CUgraphNode *
 }
 
 static CUresult instantiate_params(CUgraphExec *out, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p) {
-    enum { SUCCESS, ERROR };
+    enum { SUCCESS, ERROR, UNFIT_NODE = 3 };
     if (!p) return CUDA_ERROR_INVALID_VALUE;
-    p->hErrNode_out = NULL;
+    const bool is_for_device = handle_is(g, HANDLE_GRAPH) && p->flags & GRAPH_DEVICE_LAUNCH;
+    p->hErrNode_out = is_for_device ? graph_unfit_node(g) : NULL;
     const CUresult result = instantiate(out, g, p->flags);
-    p->result_out = result ? ERROR : SUCCESS;
+    p->result_out = p->hErrNode_out ? UNFIT_NODE : result ? ERROR : SUCCESS;
     return result;
 }
 
@@ -267,7 +267,8 @@ static CUresult launch_exec(CUgraphExec e, CUstream s) {
     const work own = {.kind = WORK_GRAPH, .of.graph = e->graph};
     const CUresult result = work_clone(&own, &w);
     if (result) return result;
-    w.of.graph->launched = true;
+    w.of.graph->launched = e;
+    e->uploaded = true;
     return work_submit(s, &w);
 }
 
@@ -275,10 +276,14 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec e, CUstream s) {
     DRIVER_CALL_IN(context_of(s), cuGraphLaunch, launch_exec(e, s));
 }
 
+static CUresult upload(CUgraphExec e, CUstream s) {
+    if (!handle_is(e, HANDLE_GRAPH_EXEC) || !stream_is(s)) return CUDA_ERROR_INVALID_VALUE;
+    e->uploaded = true;
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuGraphUpload(CUgraphExec e, CUstream s) {
-    DRIVER_CALL_IN(context_of(s), cuGraphUpload,
-                   handle_is(e, HANDLE_GRAPH_EXEC) && stream_is(s) ? CUDA_SUCCESS
-                                                                   : CUDA_ERROR_INVALID_VALUE);
+    DRIVER_CALL_IN(context_of(s), cuGraphUpload, upload(e, s));
 }
 
 static CUresult update(CUgraphExec e, CUgraph g, CUgraphNode *node, unsigned *why) {

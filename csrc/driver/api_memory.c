@@ -160,47 +160,6 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
     DRIVER_CALL(cuMemGetAddressRange, NEED_CONTEXT, get_range(base, bytes, address));
 }
 
-/* ---- managed memory: advice, which has no effect here ---- */
-
-static CUresult check_range(CUdeviceptr address, size_t bytes) {
-    size_t offset;
-    const allocation *a = memory_find(address, &offset);
-    return a && bytes && bytes <= a->bytes - offset &&
-                   (a->kind == MEMORY_MANAGED || a->kind == MEMORY_VARIABLES)
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
-                                   CUstream stream) {
-    DRIVER_CALL_IN(context_of(stream), cuMemPrefetchAsync,
-                   device > 0 || device < -1 ? CUDA_ERROR_INVALID_DEVICE
-                   : stream_is(stream)       ? check_range(address, bytes)
-                                             : CUDA_ERROR_INVALID_HANDLE);
-}
-
-/* CUmemLocation by value: a type and an id. */
-EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, uint64_t location,
-                                      unsigned flags, CUstream stream) {
-    (void)location;
-    DRIVER_CALL_IN(context_of(stream), cuMemPrefetchAsync,
-                   flags               ? CUDA_ERROR_INVALID_VALUE
-                   : stream_is(stream) ? check_range(address, bytes)
-                                       : CUDA_ERROR_INVALID_HANDLE);
-}
-
-EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int advice, CUdevice device) {
-    (void)device;
-    DRIVER_CALL(cuMemAdvise, NEED_CONTEXT,
-                advice < 1 || advice > 6 ? CUDA_ERROR_INVALID_VALUE : check_range(address, bytes));
-}
-
-EXPORT CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, int advice, uint64_t location) {
-    (void)location;
-    DRIVER_CALL(cuMemAdvise, NEED_CONTEXT,
-                advice < 1 || advice > 6 ? CUDA_ERROR_INVALID_VALUE : check_range(address, bytes));
-}
-
 /* ---- attributes of pointers ---- */
 
 enum {
@@ -245,8 +204,8 @@ static size_t pointer_value(const allocation *a, CUdeviceptr address, int attrib
     case POINTER_RANGE_SIZE: *value = a->bytes; return sizeof(size_t);
     case POINTER_MAPPED: *value = 1; return sizeof(int);
     case POINTER_ACCESS_FLAGS: *value = 3; return sizeof(int);
+    case POINTER_LEGACY_IPC: *value = ipc_is_possible(a); return sizeof(int);
     case POINTER_SYNC_MEMOPS:
-    case POINTER_LEGACY_IPC:
     case POINTER_GPUDIRECT: *value = 0; return sizeof(int);
     case POINTER_HANDLE_TYPES:
     case POINTER_POOL: *value = 0; return sizeof(uint64_t);

@@ -138,9 +138,7 @@ EXPORT CUresult cuStreamSetAttribute(CUstream s, int attribute, void *value) {
 
 /* ---- events ---- */
 
-enum { EVENT_DISABLE_TIMING = 2, EVENT_ALL_FLAGS = 7, EVENT_INTERPROCESS = 4 };
-
-static CUresult create_event(CUevent *out, unsigned flags) {
+CUresult event_new(CUevent *out, unsigned flags) {
     if (!out || flags > EVENT_ALL_FLAGS) return CUDA_ERROR_INVALID_VALUE;
     if (flags & EVENT_INTERPROCESS && !(flags & EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_VALUE;
@@ -152,7 +150,7 @@ static CUresult create_event(CUevent *out, unsigned flags) {
 }
 
 EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags) {
-    DRIVER_CALL(cuEventCreate, NEED_CONTEXT, create_event(out, flags));
+    DRIVER_CALL(cuEventCreate, NEED_CONTEXT, event_new(out, flags));
 }
 
 static CUresult destroy_event(CUevent e) {
@@ -171,13 +169,15 @@ static CUresult record(CUevent e, CUstream s, unsigned flags) {
     capture *into;
     if (flags > EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     if (!handle_is(e, HANDLE_EVENT) || !stream_is(s)) return CUDA_ERROR_INVALID_HANDLE;
-    const CUresult result = capture_of(s, &into);
+    CUresult result = capture_of(s, &into);
     if (result) return result;
     if (flags && !into) return CUDA_ERROR_ILLEGAL_STATE;
     if (into && !flags) return capture_record(into, s, e);
     event_forget_capture(e);
     work w = {.kind = WORK_RECORD, .of.event = e};
-    return work_submit(s, &w);
+    result = work_submit(s, &w);
+    /* Other processes cannot wait for what is in a queue here. */
+    return result || !(e->flags & EVENT_INTERPROCESS) ? result : queue_wait_event(e);
 }
 
 EXPORT CUresult cuEventRecord(CUevent e, CUstream s) {

@@ -28,7 +28,7 @@ static CUresult wrong_format(unsigned format) {
 }
 
 /* Depth is the number of layers, of faces, or of faces of all layers. */
-static CUresult form_of(const CUDA_ARRAY3D_DESCRIPTOR *d, smk_texture *out) {
+CUresult array_form(const CUDA_ARRAY3D_DESCRIPTOR *d, smk_texture *out) {
     enum { ALL_FLAGS = 0x1ff, SPARSE = 0x40, DEFERRED = 0x80 };
     smk_texture t = {.channels = d->NumChannels, .layers = 1};
     smk_status status = {0};
@@ -58,7 +58,7 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d) {
     smk_texture form;
     CUdeviceptr address;
     if (!out || !d) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = form_of(d, &form);
+    CUresult result = array_form(d, &form);
     if (!result) result = capture_check_unsafe();
     if (!result) result = memory_new(MEMORY_ARRAY, smk_texture_bytes(&form), 0, &address);
     if (result) return result;
@@ -89,7 +89,7 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d) {
 }
 
 static CUresult destroy(CUarray a) {
-    if (!handle_is(a, HANDLE_ARRAY)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!handle_is(a, HANDLE_ARRAY) || a->mipmap) return CUDA_ERROR_INVALID_HANDLE;
     memory_drop_window(a->address);
     handle_free(a, HANDLE_ARRAY);
     return CUDA_SUCCESS;
@@ -123,14 +123,18 @@ EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray a) {
 }
 
 /* CUDA_ARRAY_MEMORY_REQUIREMENTS: bytes, alignment, and 4 reserved words */
-static CUresult requirements(size_t *out, CUarray a, CUdevice device) {
+CUresult array_requirements(size_t *out, const smk_texture *form, CUdevice device) {
     enum { ALIGNMENT = 65536 };
-    if (!handle_is(a, HANDLE_ARRAY)) return CUDA_ERROR_INVALID_HANDLE;
     if (device) return CUDA_ERROR_INVALID_DEVICE;
     if (!out) return CUDA_ERROR_INVALID_VALUE;
-    out[0] = (smk_texture_bytes(&a->form) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    out[0] = (smk_texture_bytes(form) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     out[1] = ALIGNMENT;
     return CUDA_SUCCESS;
+}
+
+static CUresult requirements(size_t *out, CUarray a, CUdevice device) {
+    if (!handle_is(a, HANDLE_ARRAY)) return CUDA_ERROR_INVALID_HANDLE;
+    return array_requirements(out, &a->form, device);
 }
 
 EXPORT CUresult cuArrayGetMemoryRequirements(size_t *out, CUarray a, CUdevice device) {

@@ -26,8 +26,10 @@ static bool push(stack *s, smk_children *all) {
 }
 
 static void drop(smk_child *items, size_t n) {
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
+        if (items[k].kind == SMK_CHILD_GRAPH) graph_child_drop(&items[k]);
         free((void *)items[k].launch.args);
+    }
     free(items);
 }
 
@@ -65,11 +67,19 @@ static CUresult run_set(const smk_child *c) {
     return c->bytes ? set_run(&set) : CUDA_SUCCESS;
 }
 
+/* Its kernels may be another module's. */
+static CUresult run_graph(CUmodule m, const smk_child *c) {
+    const CUresult result = graph_child_run(c);
+    module_ran(m);
+    return result;
+}
+
 static CUresult run_child(CUmodule m, const smk_child *c, smk_children *its) {
     switch (c->kind) {
     case SMK_CHILD_COPY: return run_copy(c);
     case SMK_CHILD_SET: return run_set(c);
     case SMK_CHILD_CONDITION: return condition_set(c->to, (unsigned)c->from);
+    case SMK_CHILD_GRAPH: return run_graph(m, c);
     default: return run_launch(m, c, its);
     }
 }

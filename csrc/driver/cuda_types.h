@@ -23,6 +23,7 @@ typedef struct event *CUevent;
 typedef struct pool *CUmemoryPool;
 typedef struct linker *CUlinkState;
 typedef struct array *CUarray;
+typedef struct mipmap *CUmipmappedArray;
 typedef struct graph *CUgraph;
 typedef struct node *CUgraphNode;
 typedef struct graph_exec *CUgraphExec;
@@ -34,6 +35,14 @@ typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user);
 typedef struct CUuuid {
     char bytes[16];
 } CUuuid;
+
+typedef struct CUipcMemHandle {
+    char reserved[64];
+} CUipcMemHandle;
+
+typedef struct CUipcEventHandle {
+    char reserved[64];
+} CUipcEventHandle;
 
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_ARRAY, CU_MEMORYTYPE_UNIFIED };
 
@@ -133,6 +142,9 @@ typedef struct CUDA_RESOURCE_DESC {
         struct {
             CUarray hArray;
         } array;
+        struct {
+            CUmipmappedArray hMipmappedArray;
+        } mipmap;
         struct {
             CUdeviceptr devPtr;
             unsigned format, numChannels;

@@ -15,10 +15,13 @@
  *     link.c             the linker: PTX in, PTX out
  *     work.h, work.c     what is queued on a stream: it runs, or is captured
  *     queue.c            --shuffle: work that waits until the program waits for it
- *     array.c, texture.c arrays, textures and surfaces
+ *     array.c, mipmap.c, texture.c   arrays, textures and surfaces
  *     tensor_map.c       tensor maps
  *     virtual.c          ranges of addresses, and memory that is mapped there
+ *     ipc.c              memory and events of several processes
+ *     managed.c          advice about managed memory
  *     graph.c, capture.c graphs, and streams that are captured
+ *     device_graph.c     graphs that kernels launch
  *     launch.c           launches on the emulator
  *     background.c       a kernel that goes on after its launch call
  *     watch.c            progress of a kernel on a terminal, and Ctrl-C
@@ -59,6 +62,7 @@ typedef enum handle_kind {
     HANDLE_POOL,
     HANDLE_LINKER,
     HANDLE_ARRAY,
+    HANDLE_MIPMAP,
     HANDLE_TEXTURE,
     HANDLE_GRAPH,
     HANDLE_NODE,
@@ -107,10 +111,13 @@ struct stream {
     graph_place captured; /* what its next node comes after */
 };
 
+enum { EVENT_DISABLE_TIMING = 2, EVENT_INTERPROCESS = 4, EVENT_ALL_FLAGS = 7 };
+
 struct event {
     handle head;
     unsigned flags;
     bool recorded;
+    bool opened; /* it is another process's */
     double seconds;
     uint64_t task; /* of queue.c: its last record; 0: none */
     graph_place captured;
@@ -191,7 +198,8 @@ typedef enum memory_kind {
     MEMORY_REGISTERED, /* the program's own host memory */
     MEMORY_VARIABLES,  /* of a module */
     MEMORY_ARRAY,      /* the texels of a CUarray */
-    MEMORY_RANGE       /* of virtual addresses */
+    MEMORY_RANGE,      /* of virtual addresses */
+    MEMORY_OPENED      /* another process's */
 } memory_kind;
 
 struct pool {
@@ -213,6 +221,8 @@ typedef struct allocation {
     size_t mapped;          /* bytes of the mapping; 0: not ours to unmap */
     unsigned char *written; /* by 4-byte word, as in smk_job; NULL: all is written */
     unsigned flags;
+    struct shared_memory *shared; /* ipc.c; NULL: other processes do not see it */
+    struct page_advice *advice;   /* managed.c: of each page; NULL: none */
     struct context *context;
     char call[32];
     frames allocated, freed;
@@ -253,12 +263,24 @@ unsigned char *memory_begin_written(size_t k);
 const allocation *memory_of_hazard(const smk_hazard *h, int64_t *number, int64_t *offset);
 void memory_release_all(const struct context *context);
 size_t memory_in_use(void);
-/* Whether there is memory that kernels and the host's own code both see. */
+/* Whether there is memory that kernels share with the host's own code, or with other processes. */
 bool memory_host_sees(void);
 /* It holds a module's variables, which count as the module's and not as an allocation's. */
 void memory_set_variables(allocation *a);
 /* All of it counts as written from now on. */
 void memory_set_complete(allocation *a);
+
+/* ---- ipc.c ---- */
+
+/* Whether other processes can open it. */
+bool ipc_is_possible(const allocation *a);
+/* It ends here; what other processes map stays. */
+void ipc_forget(allocation *a);
+
+/* ---- managed.c ---- */
+
+/* The memory ends. */
+void managed_forget(allocation *a);
 
 /* ---- origin.c ---- */
 

@@ -270,9 +270,13 @@ static CUresult run_node(CUgraphNode node) {
     return result;
 }
 
+CUresult graph_run_nodes(CUgraph g) {
+    return in_order(g, run_node);
+}
+
 CUresult graph_run(CUgraph g) {
     if (g->launched) conditions_reset(g);
-    const CUresult result = in_order(g, run_node);
+    const CUresult result = g->launched ? graph_run_launched(g, g->launched) : graph_run_nodes(g);
     /* As a single kernel's, its fault is what later calls return. */
     return result && context_current() && result == context_current()->error ? CUDA_SUCCESS
                                                                              : result;

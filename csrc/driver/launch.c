@@ -279,6 +279,8 @@ CUresult launch_once(CUfunction f, const smk_launch *l, smk_children *children) 
                        .n_sample = n_sample,
                        .printed = &text,
                        .children = children,
+                       .ask_graph = graph_ask,
+                       .graph = graph_current(),
                        .trace = examined ? &trace : NULL,
                        .hazards = checked ? SMK_FIND_HAZARDS | SMK_UNTIL_FULL : 0};
         const double start = driver_seconds();

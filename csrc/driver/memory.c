@@ -56,7 +56,7 @@ size_t memory_in_use(void) {
 bool memory_host_sees(void) {
     for (size_t k = 0; k < memory.n; k++) {
         const allocation *a = &memory.items[k];
-        if (a->live && (a->address || a->kind == MEMORY_REGISTERED ||
+        if (a->live && (a->address || a->shared || a->kind == MEMORY_REGISTERED ||
                         !memory_is_device(emu_buffer_address(k))))
             return true;
     }
@@ -238,6 +238,8 @@ static void end(allocation *a) {
     if (a->written) munmap(a->written, (a->bytes + WORD_BYTES - 1) / WORD_BYTES);
     if (a->mapped) munmap(a->host, a->mapped);
     if (a->address) host_region_give(a->address);
+    ipc_forget(a);
+    managed_forget(a);
     if (on_device(a->kind)) memory.bytes -= a->bytes;
     if ((size_t)(a - memory.items) >= memory.first_device && !a->reserved) memory.freed++;
     a->live = false;
@@ -409,8 +411,9 @@ bool memory_is_written(CUdeviceptr address, size_t bytes) {
 
 unsigned char *memory_begin_written(size_t k) {
     allocation *a = memory_at(k);
-    /* Of memory that the host sees, and of ranges, all counts as written. */
-    if (!a || !a->live || !(a->kind == MEMORY_DEVICE || a->kind == MEMORY_ARRAY)) return NULL;
+    /* Of memory that the host or another process sees, and of ranges, all counts as written. */
+    if (!a || !a->live || a->shared || !(a->kind == MEMORY_DEVICE || a->kind == MEMORY_ARRAY))
+        return NULL;
     const size_t words = (a->bytes + WORD_BYTES - 1) / WORD_BYTES;
     if (!a->written) {
         a->written = map_anywhere(words);

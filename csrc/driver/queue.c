@@ -160,6 +160,7 @@ void queue_before(const char *call) {
                                           "cuCtxSynchronize",
                                           "cuDevicePrimaryCtxReset",
                                           "cuDevicePrimaryCtxRelease",
+                                          "cuIpcCloseMemHandle",
                                           "cuLibraryUnload",
                                           "cuMemFree",
                                           "cuMemFreeHost",

@@ -194,9 +194,9 @@ void report_write(json *j) {
 /* ---- allocations ---- */
 
 void report_allocation(json *j, const allocation *a) {
-    static const char *const kinds[] = {"device memory",       "pinned memory",    "managed memory",
-                                        "registered memory",   "module variables", "an array",
-                                        "a range of addresses"};
+    static const char *const kinds[] = {
+        "device memory",    "pinned memory", "managed memory",       "registered memory",
+        "module variables", "an array",      "a range of addresses", "memory of another process"};
     json_open(j, NULL, '{');
     json_text(j, "kind", kinds[a->kind]);
     json_unsigned(j, "address", memory_address(a));

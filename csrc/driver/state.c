@@ -342,6 +342,7 @@ static void clear(CUcontext c) {
     handles_of(c, HANDLE_STREAM, drop_stream);
     handles_of(c, HANDLE_EVENT, drop_event);
     handles_of(c, HANDLE_TEXTURE, texture_drop);
+    handles_of(c, HANDLE_MIPMAP, mipmap_drop);
     handles_of(c, HANDLE_ARRAY, drop_array);
     memory_release_all(c);
     c->error = CUDA_SUCCESS;

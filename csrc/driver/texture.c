@@ -81,8 +81,7 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *r, texture *t) {
     switch (r->resType) {
     case CU_RESOURCE_TYPE_ARRAY: return of_array(r->res.array.hArray, t);
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-        report_unsupported("textures of mipmapped arrays");
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return mipmap_form(r->res.mipmap.hMipmappedArray, &t->form, &t->address);
     case CU_RESOURCE_TYPE_LINEAR: {
         const unsigned channels = r->res.linear.numChannels;
         if (!texel_type_of(r->res.linear.format, &type) || !channels || channels > 4)
@@ -108,6 +107,19 @@ static smk_address_mode address_mode(unsigned mode) {
     return mode < 4 ? modes[mode] : SMK_N_ADDRESS_MODES;
 }
 
+static CUresult read_levels(const CUDA_TEXTURE_DESC *d, smk_texture *f) {
+    if (!(d->flags & CU_TRSF_NORMALIZED_COORDINATES)) return CUDA_ERROR_INVALID_VALUE;
+    if (d->maxAnisotropy > 1) {
+        report_unsupported("anisotropic filters of mipmapped arrays");
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    f->linear_levels = d->mipmapFilterMode;
+    f->level_bias = d->mipmapLevelBias;
+    f->min_level = d->minMipmapLevelClamp;
+    f->max_level = d->maxMipmapLevelClamp;
+    return CUDA_SUCCESS;
+}
+
 /* Texels in linear memory have no modes: they are read by their index. */
 static CUresult read_sampling(const CUDA_TEXTURE_DESC *d, smk_texture *f, bool linear_memory) {
     smk_status status = {0};
@@ -119,6 +131,8 @@ static CUresult read_sampling(const CUDA_TEXTURE_DESC *d, smk_texture *f, bool l
     }
     f->normalized_float = small && !(d->flags & CU_TRSF_READ_AS_INTEGER);
     if (linear_memory) return CUDA_SUCCESS;
+    const CUresult result = f->levels ? read_levels(d, f) : CUDA_SUCCESS;
+    if (result) return result;
     for (int k = 0; k < SMK_TEXTURE_RANK; k++)
         f->address[k] = address_mode(d->addressMode[k]);
     f->linear = d->filterMode;

@@ -112,7 +112,7 @@ CUresult launch_attribute(const CUlaunchAttribute *a, smk_launch *out);
 CUresult children_run(CUmodule m, smk_children *children);
 void children_drop(smk_children *children);
 
-/* ---- array.c: arrays, textures and surfaces ---- */
+/* ---- array.c, mipmap.c, texture.c: arrays, textures and surfaces ---- */
 
 /* The storage of an array is an allocation without gaps, in the order of smk_texture. */
 struct array {
@@ -120,8 +120,14 @@ struct array {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     smk_texture form; /* types and sizes */
     CUdeviceptr address;
+    struct mipmap *mipmap; /* it is a level of; NULL: none */
 };
 
+CUresult array_form(const CUDA_ARRAY3D_DESCRIPTOR *d, smk_texture *out);
+CUresult array_requirements(size_t *out, const smk_texture *form, CUdevice device);
+CUresult mipmap_form(CUmipmappedArray m, smk_texture *form, CUdeviceptr *address);
+/* Its memory stays. */
+void mipmap_drop(void *object);
 bool texel_type_of(unsigned format, smk_texel_type *out);
 void texture_drop(void *object);
 /* The textures and surfaces of all contexts, as those of a launch. The caller frees them; NULL and
@@ -145,22 +151,27 @@ struct graph {
     handle head;
     struct node **nodes;
     size_t n;
-    CUgraph original; /* that it is a clone of */
-    bool owned;       /* by a node, or an executable graph */
-    bool launched;    /* a clone of an executable graph, to run once */
+    CUgraph original;     /* that it is a clone of */
+    bool owned;           /* by a node, or an executable graph */
+    CUgraphExec launched; /* a clone of this executable graph, to run once; NULL: none */
     struct graph_object *objects;
 };
+
+enum { GRAPH_UPLOAD = 2, GRAPH_DEVICE_LAUNCH = 4 }; /* flags */
 
 struct graph_exec {
     handle head;
     CUgraph graph; /* a clone */
     uint64_t flags;
+    bool uploaded;    /* kernels may launch it */
+    bool asked, runs; /* a kernel has launched it; it runs */
 };
 
 CUgraph graph_new(void);
 void graph_free(CUgraph g);
 CUresult graph_clone(CUgraph g, CUgraph *out);
 CUresult graph_run(CUgraph g);
+CUresult graph_run_nodes(CUgraph g);
 /* Adds a node after `needs`; takes what the work owns. */
 CUresult graph_add(CUgraph g, const CUgraphNode *needs, size_t n, work *w, CUgraphNode *out);
 void graph_remove(CUgraphNode node);
@@ -179,6 +190,17 @@ CUresult object_retain(CUuserObject o, unsigned n);
 CUresult object_release(CUuserObject o, uint64_t n);
 CUresult graph_retain(CUgraph g, CUuserObject o, uint64_t n, bool move);
 CUresult graph_release(CUgraph g, CUuserObject o, uint64_t n);
+
+/* ---- device_graph.c ---- */
+
+/* Runs the graph, and then those that its kernels launch as its tail. */
+CUresult graph_run_launched(CUgraph g, CUgraphExec e);
+/* A node that graphs for launches from kernels cannot have; NULL: there is none. */
+CUgraphNode graph_unfit_node(CUgraph g);
+uint64_t graph_current(void);                        /* smk_job.graph */
+unsigned graph_ask(uint64_t graph, uint64_t stream); /* smk_job.ask_graph */
+CUresult graph_child_run(const smk_child *c);
+void graph_child_drop(const smk_child *c);
 
 /* ---- condition.c ---- */
 
@@ -212,6 +234,8 @@ CUresult capture_record(capture *into, CUstream stream, CUevent e);
 /* A stream waits for an event; *done: that was within a capture. */
 CUresult capture_wait(CUstream stream, CUevent e, bool *done);
 void stream_free(CUstream s);
+/* api_stream.c */
+CUresult event_new(CUevent *out, unsigned flags);
 void event_free(CUevent e);
 void event_forget_capture(CUevent e); /* it is recorded outside of one */
 

@@ -84,6 +84,9 @@ _COMMON = {
     70: 131072,
     71: 65000,
     72: 2097120,
+    73: 32768,  # mipmaps in 2 dimensions, and in 1
+    74: 32768,
+    77: 32768,
     78: 1,  # stream priorities
     79: 1,  # L1 caches global and local memory
     80: 1,
@@ -96,6 +99,7 @@ _COMMON = {
     115: 1,  # memory pools, of the device and of the host
     142: 1,
     144: 1,
+    125: 1,  # events of other processes
 }
 
 

@@ -23,7 +23,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
 CUresult cuStreamQuery(handle stream);
-CUresult cuMipmappedArrayDestroy(handle array);
+CUresult cuTexRefDestroy(handle reference);
 CUresult cuGetExportTable(const void **table, const void *id);
 CUresult cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, handle stream, void **params, void **extra);
@@ -80,8 +80,8 @@ int main(int n, char **words) {
             printf("free %d\n", cuMemFree_v2(address));
         else if (!strcmp(word, "copy-out"))
             printf("copy %d\n", cuMemcpyDtoH_v2(values, address + 4, sizeof values));
-        else if (!strcmp(word, "mipmap"))
-            printf("mipmap %d\n", cuMipmappedArrayDestroy(NULL));
+        else if (!strcmp(word, "texref"))
+            printf("texref %d\n", cuTexRefDestroy(NULL));
         else if (!strcmp(word, "table"))
             call_table();
         else if (!strcmp(word, "sync"))

@@ -43,11 +43,14 @@ cuStreamWaitEvent h h i|cuStreamCreateWithPriority >h i i|cuEventCreate >h i|cuE
 cuEventRecord h h|cuEventQuery h|cuEventSynchronize h|cuEventElapsedTime p h h|cuStreamGetId h p
 cuLaunchKernel h g g g i i i i h k z|cuLaunchCooperativeKernel h g g g i i i i h k
 cuOccupancyMaxActiveBlocksPerMultiprocessor p h i s|cuGraphCreate p i|cuMemPoolTrimTo h s
-cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUnregister p"""
+cuMemPoolDestroy h|cuDeviceGetDefaultMemPool >h i|cuGetErrorName i p|cuMemHostUnregister p
+cuIpcGetMemHandle p a|cuIpcCloseMemHandle a|cuIpcGetEventHandle p h
+cuMemRangeGetAttribute p i8 i a s|cuMemPrefetchAsync_v2 a s s i h|cuMemAdvise_v2 a s i s"""
 # Arrays, textures, graphs, captures, ranges of addresses.
 MORE = """cuArrayCreate_v2 >h d|cuArray3DCreate_v2 >h d|cuArray3DCreate_v2 >h A|cuArrayDestroy h
 cuArray3DGetDescriptor_v2 p h|cuArrayGetDescriptor_v2 p h|cuArrayGetMemoryRequirements p h i
 cuMemcpyDtoA_v2 h s a s|cuMemcpyAtoD_v2 a h s s|cuMemcpyHtoA_v2 h s p c|cuMemcpyAtoH_v2 p h s c
+cuMipmappedArrayCreate >h A i|cuMipmappedArrayGetLevel >h h i|cuMipmappedArrayDestroy h
 cuMemcpyAtoA_v2 h s h s s|cuMemcpy2D_v2 B|cuMemcpy2DAsync_v2 B h
 cuMemcpy3D_v2 C|cuMemcpy3DAsync_v2 C h|cuMemcpy3DPeer C
 cuTexObjectCreate >h R T z|cuTexObjectCreate >h d d z|cuTexObjectDestroy h|cuSurfObjectCreate >h R
@@ -129,7 +132,8 @@ ROLES = {
     "cuStreamWait": ["cuStreamCreate", "cuEventCreate"],
     "cuStreamBeginCaptureTo": ["cuStreamCreate", "cuGraphCreate"],
     "cuStream": ["cuStreamCreate"],
-    "cuArray|cuMemcpy.to": ["cuArray", "cuArray"],
+    "cuArray|cuMemcpy.to": ["cuArray|GetLevel", "cuArray"],
+    "cuMipmapped": ["cuMipmappedArrayCreate"],
     "cuTex": ["cuTexObjectCreate"],
     "cuSurf": ["cuSurfObjectCreate"],
     "cuMem(Map|Release)": ["cuMemCreate"],
@@ -260,7 +264,7 @@ STRUCTURES = {
     ),
     "R": lambda: words(  # CUDA_RESOURCE_DESC
         rng.randrange(5),
-        rng.choice([handle_of("cuArray"), address()]),
+        rng.choice([handle_of("cuArray|cuMipmapped"), address()]),
         halves(rng.choice(FORMATS), 1),
         size(),
         number(),

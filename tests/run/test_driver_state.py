@@ -18,7 +18,7 @@ HOST_FUNCTION = CFUNCTYPE(None, c_void_p)
 """
 
 
-def printed(code, *words):
+def printed(code, *words, lines=False):
     environment = os.environ | {
         "LD_LIBRARY_PATH": str(DRIVER.parent),
         "SMEMKERN_RUN_DEVICE": emulated_device("h100").described(),
@@ -26,7 +26,7 @@ def printed(code, *words):
     command = [sys.executable, "-c", START + code, *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return done.stdout.splitlines() if lines else done.stdout.split()
 
 
 def test_a_module_of_managed_variables_gives_its_memory_back():

@@ -13,7 +13,10 @@ from run_programs import ROOT
 
 SOURCES = ROOT / "csrc" / "driver"
 DRIVER = Path(smemkern.__file__).parent / "driver" / "libcuda.so.1"
-STRUCTS = "CUuuid CUDA_MEMCPY2D CUDA_MEMCPY3D CUlaunchConfig CUlaunchAttribute".split()
+STRUCTS = (
+    "CUuuid CUDA_MEMCPY2D CUDA_MEMCPY3D CUlaunchConfig CUlaunchAttribute CUipcMemHandle "
+    "CUipcEventHandle"
+).split()
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def document(calls, words, *options):
 
 
 def test_rules_that_are_written_suppress_all(calls, tmp_path):
-    rules, words = tmp_path / "known", "fill race mipmap beyond"
+    rules, words = tmp_path / "known", "fill race texref beyond"
     _, out, _ = calls(words, "--gen-suppressions", rules)
     assert f"wrote {rules}" in " ".join(out.split())
     found = [rule.name.split()[0] for rule in suppressions.read(rules)]

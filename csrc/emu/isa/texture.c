@@ -1,13 +1,13 @@
 /* tex, tld4, txq and suq; and what surface.c shares with them.
  *
- * There are no mipmaps: .level and .grad read level 0. With integer coordinates .level clamps them,
- * and another level reads 0, as on an H200. Every texel is resident.
+ * With integer coordinates .level clamps them, and a level that does not exist reads 0, as on an
+ * H200. tld4 reads level 0. Every texel is resident.
  */
 #include "texture.h"
 
 #include "alu_format.h"
 #include "memory.h"
-#include "sampler.h"
+#include "mipmap.h"
 
 /* ---- the texture operand ---- */
 
@@ -76,13 +76,17 @@ const bound_texture *texture_of_lane(warp *w, const insn *i, const texture_opera
 
 enum result_type { RESULT_WORDS, RESULT_HALVES, RESULT_HALF_PAIRS };
 
+/* How the level of a mipmap is chosen; the numbers are those of operands. */
+typedef enum level_mode { BASE_LEVEL, BY_LEVEL, BY_GRADIENT } level_mode;
+
 typedef struct fetch_form {
     texture_operand texture;
     bool integer;    /* coordinates */
     bool has_offset; /* of texels */
     uint32_t offset[SMK_TEXTURE_RANK];
-    bool has_level; /* of integer coordinates */
-    uint32_t level;
+    level_mode mode;
+    uint32_t level;                         /* of BY_LEVEL, and ... */
+    uint32_t gradient[2][SMK_TEXTURE_RANK]; /* ... of BY_GRADIENT: frame offsets */
     enum result_type type;
     uint32_t result[SMK_TEXTURE_CHANNELS]; /* frame offsets; of pairs only two */
     bool has_resident;
@@ -132,12 +136,35 @@ typedef struct linear_texels {
 static void note_texel(const fetch_form *f, const bound_texture *t, const sample_point *p, int lane,
                        linear_texels *out) {
     const int64_t index = (int64_t)p->integer[0] + p->offset[0];
-    if (!f->integer || f->has_level || t->form->rank > 1 || t->form->layered || index < 0 ||
+    if (!f->integer || f->mode == BY_LEVEL || t->form->rank > 1 || t->form->layered || index < 0 ||
         index >= t->form->size[0])
         return;
     out->bytes = smk_texel_bytes(t->form);
     out->address[lane] = t->address + (uint64_t)index * out->bytes;
     out->lanes |= 1u << lane;
+}
+
+static texel fetch_integer(const warp *w, const fetch_form *f, const bound_texture *t,
+                           const sample_point *p, int lane) {
+    smk_texture form;
+    const uint32_t level = f->mode == BY_LEVEL ? U32(w, f->level)[lane] : 0;
+    if (level >= smk_texture_levels(t->form)) return (texel){0};
+    if (!level) return sample_integer(t, p, f->mode == BY_LEVEL);
+    const bound_texture one = texture_level(t, level, &form);
+    return sample_integer(&one, p, true);
+}
+
+static texel fetch(const warp *w, const fetch_form *f, const bound_texture *t,
+                   const sample_point *p, int lane) {
+    float step[2][SMK_TEXTURE_RANK] = {{0}};
+    if (f->channel >= 0) return sample_gather(t, p, (uint32_t)f->channel);
+    if (f->integer) return fetch_integer(w, f, t, p, lane);
+    if (f->mode != BY_GRADIENT)
+        return sample_mipmap(t, p, f->mode == BY_LEVEL ? F32(w, f->level)[lane] : 0);
+    for (int k = 0; k < 2; k++)
+        for (uint32_t d = 0; d < f->texture.geometry->rank; d++)
+            step[k][d] = F32(w, f->gradient[k][d])[lane];
+    return sample_gradients(t, p, step);
 }
 
 static const insn *exec_fetch(warp *w, const insn *i) {
@@ -149,11 +176,7 @@ static const insn *exec_fetch(warp *w, const insn *i) {
         if (!t) return NULL;
         const sample_point p = point_of(w, f, lane);
         note_texel(f, t, &p, lane, &linear);
-        const bool missing = f->has_level && U32(w, f->level)[lane]; /* level 0 is the only one */
-        const texel result = f->channel >= 0 ? sample_gather(t, &p, (uint32_t)f->channel)
-                             : missing       ? (texel){0}
-                             : f->integer    ? sample_integer(t, &p, f->has_level)
-                                             : sample_float(t, &p);
+        const texel result = fetch(w, f, t, &p, lane);
         write_result(w, f, lane, &result);
     }
     if (linear.lanes && w->block->observer)
@@ -177,13 +200,20 @@ static bool take_result(decoder *dc, const ptx_operand *o, ptx_type type, fetch_
     return true;
 }
 
-/* Takes .level or .grad and how many operands they have: a level, or two gradients, which select
- * among mipmaps. */
-static uint32_t take_level(decoder *dc) {
-    if (decode_take(dc, "level")) return 1;
-    if (decode_take(dc, "grad")) return 2;
+static level_mode take_level(decoder *dc) {
+    if (decode_take(dc, "level")) return BY_LEVEL;
+    if (decode_take(dc, "grad")) return BY_GRADIENT;
     decode_take(dc, "base");
-    return 0;
+    return BASE_LEVEL;
+}
+
+/* A gradient of three dimensions has four elements. */
+static bool take_gradients(decoder *dc, const ptx_operand *o, fetch_form *f) {
+    for (int k = 0; k < 2; k++)
+        if (o[k].kind != PTX_VECTOR ||
+            !decode_vector(dc, &o[k], PTX_F32, f->texture.geometry->rank, f->gradient[k]))
+            return false;
+    return true;
 }
 
 /* An offset is integers; a float is a depth to compare with, which is not supported. */
@@ -199,7 +229,8 @@ static exec_fn select_fetch(decoder *dc, const ptx_instruction *p, insn *out, in
     fetch_form *f = decode_alloc(dc, sizeof *f);
     const ptx_operand *o = p->operands;
     f->channel = channel;
-    const uint32_t more = 2 + take_level(dc);
+    f->mode = take_level(dc);
+    const uint32_t more = 2 + (uint32_t)f->mode;
     const ptx_type type = decode_take_type(dc), coordinate = decode_take_type(dc);
     f->integer = coordinate == PTX_S32;
     if (p->n_operands < more || p->n_operands > more + 1 || !take_result(dc, &o[0], type, f) ||
@@ -210,10 +241,8 @@ static exec_fn select_fetch(decoder *dc, const ptx_instruction *p, insn *out, in
     if (!(words || (halves && channel < 0)) || (coordinate != PTX_F32 && !f->integer) ||
         (f->integer && (f->texture.geometry->cubemap || channel >= 0)))
         return NULL;
-    f->has_level = f->integer && more == 3;
-    if (more == 3) f->level = decode_source(dc, &o[2], f->integer ? PTX_S32 : PTX_F32);
-    for (uint32_t k = 2; more == 4 && k < more; k++) /* gradients */
-        if (o[k].kind != PTX_VECTOR) return NULL;
+    if (f->mode == BY_LEVEL) f->level = decode_source(dc, &o[2], f->integer ? PTX_S32 : PTX_F32);
+    if (f->mode == BY_GRADIENT && !take_gradients(dc, &o[2], f)) return NULL;
     if (p->n_operands > more && !take_offset(dc, &o[more], f)) return NULL;
     out->extra = f;
     return exec_fetch;
@@ -239,7 +268,8 @@ static exec_fn select_tld4(decoder *dc, const ptx_instruction *p, insn *out) {
 typedef struct query_form {
     texture_operand texture;
     uint32_t (*value)(const smk_texture *t);
-    bool surface;
+    bool surface, has_level;
+    uint32_t level; /* frame offset */
 } query_form;
 
 static uint32_t width_of(const smk_texture *t) {
@@ -263,7 +293,11 @@ static const insn *exec_query(warp *w, const insn *i) {
         const int lane = first_lane(lanes);
         const bound_texture *t = texture_of_lane(w, i, &f->texture, lane, f->surface);
         if (!t) return NULL;
-        U32(w, i->d)[lane] = f->value(t->form);
+        const uint32_t level = f->has_level ? U32(w, f->level)[lane] : 0;
+        const uint32_t last = smk_texture_levels(t->form) - 1;
+        uint64_t offset;
+        const smk_texture one = smk_texture_level(t->form, level < last ? level : last, &offset);
+        U32(w, i->d)[lane] = f->value(&one);
     }
     return i + 1;
 }
@@ -274,15 +308,15 @@ static exec_fn select_query(decoder *dc, const ptx_instruction *p, insn *out, bo
         uint32_t (*value)(const smk_texture *t);
     } queries[] = {{"width", width_of}, {"height", height_of}, {"depth", depth_of}};
     query_form *f = decode_alloc(dc, sizeof *f);
-    const bool level = !surface && decode_take(dc, "level");
-    if (!decode_take(dc, "b32") || p->n_operands != 2u + level ||
+    f->has_level = !surface && decode_take(dc, "level");
+    if (!decode_take(dc, "b32") || p->n_operands != 2u + f->has_level ||
         !decode_handle(dc, &p->operands[1], &f->texture) || p->operands[1].n_items)
         return NULL;
     f->surface = surface;
     for (size_t k = 0; k < sizeof queries / sizeof *queries; k++)
         if (decode_take(dc, queries[k].name)) f->value = queries[k].value;
     out->d = decode_destination(dc, &p->operands[0], PTX_B32);
-    if (level) decode_source(dc, &p->operands[2], PTX_B32);
+    if (f->has_level) f->level = decode_source(dc, &p->operands[2], PTX_B32);
     out->extra = f;
     return f->value ? exec_query : NULL;
 }

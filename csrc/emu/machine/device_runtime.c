@@ -165,6 +165,20 @@ static const insn *exec_set_condition(warp *w, const insn *i) {
     return i + 1;
 }
 
+/* cudaGraphLaunch(graph, stream) */
+static int launch_graph(warp *w, const insn *i, int lane) {
+    launch *l = w->block->launch;
+    smk_child child = {.kind = SMK_CHILD_GRAPH,
+                       .to = provided_argument(w, i, lane, 0),
+                       .from = provided_argument(w, i, lane, 1)};
+    pthread_mutex_lock(&l->lock);
+    child.bytes = l->ask_graph(child.to, child.from);
+    pthread_mutex_unlock(&l->lock);
+    return add_child(w, i, lane, child, NULL) == FAULT ? FAULT
+           : child.bytes                               ? INVALID_VALUE
+                                                       : SUCCESS;
+}
+
 /* ---- handles, memory, questions ---- */
 
 /* Stores to where the lane's argument 0 points. */
@@ -261,6 +275,10 @@ static const provided_function functions[] = {
     FUNCTIONS(ROW){"GetParameterBufferV2", "8dd4", "8", exec_parameters}, {0}};
 static const provided_function conditional = {"cudaGraphSetConditional", "84", "",
                                               exec_set_condition};
+static const insn *exec_graph(warp *w, const insn *i) {
+    return each_lane(w, i, launch_graph);
+}
+static const provided_function graph = {"cudaGraphLaunch", "88", "4", exec_graph};
 static const provided_function others = {NULL, NULL, NULL, refuse};
 
 static const char prefix[] = "__cudaCDP2", suffix[] = "_ptsz";
@@ -273,6 +291,7 @@ static bool is_function(const char *name, const char *wanted) {
 
 const provided_function *device_runtime_find(const char *name) {
     if (!strcmp(name, conditional.name)) return &conditional;
+    if (!strcmp(name, graph.name)) return &graph;
     if (!strncmp(name, "cuda", 4)) return &others;
     if (strncmp(name, prefix, sizeof prefix - 1)) return NULL;
     for (const provided_function *p = functions; p->name; p++)

@@ -461,6 +461,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .max_instructions = job->max_instructions,
                 .of_program = job->of_program,
                 .children = job->children,
+                .ask_graph = job->ask_graph,
+                .graph = job->graph,
                 .slice = SLICE,
                 .status = status};
     unsigned char *parameters = NULL, *workspace = NULL;

@@ -71,6 +71,8 @@ typedef struct launch {
     smk_status *status;
     print_log printed;
     smk_children *children; /* of the job; NULL: its kernels may have none */
+    unsigned (*ask_graph)(uint64_t graph, uint64_t stream); /* with the lock */
+    uint64_t graph;                                         /* %current_graph_exec */
 } launch;
 
 /* `regions` lacks that of the kernel's parameters, which launch_run fills in from the job's

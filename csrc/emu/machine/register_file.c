@@ -97,7 +97,8 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     /* The grid's workspace: cooperative groups synchronise a grid by its second word. */
     case PTX_SPECIAL_ENVREG1: return (l->cooperative ? REGION_BASE(REGION_GRID) : 0) >> 32;
     case PTX_SPECIAL_ENVREG2: return (uint32_t)(l->cooperative ? REGION_BASE(REGION_GRID) : 0);
-    default: return 0; /* GRIDID, CURRENT_GRAPH_EXEC, ZERO */
+    case PTX_SPECIAL_CURRENT_GRAPH_EXEC: return l->graph;
+    default: return 0; /* GRIDID, ZERO */
     }
 }
 
