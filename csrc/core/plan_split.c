@@ -51,8 +51,8 @@ enum {
 static const double ALONE = 1.7;
 static const double UNALIGNED = 1.45;
 
-/* The blocks of a cluster run in one cluster of multiprocessors (GPC), so clusters that have to fill
- * the device do not find room: they take up to 1.2 times as long as two launches. */
+/* The blocks of a cluster run on the multiprocessors of one GPC. So clusters that have to fill the
+ * device find no room: they take up to 1.2 times as long as two launches. */
 bool split_in_cluster(const split_query *q, int64_t split) {
     return q->clusters && split > 1 && split <= MAX_CLUSTER &&
            q->tiles * split <= q->multiprocessors;
