@@ -101,7 +101,7 @@ HECBENCH = {
     ],
     "dslash-cuda": [
         "dslash.h: ITERATIONS 100 -> ITERATIONS 1",
-        "dslash.h: LDIM 32 -> LDIM 8",
+        "Makefile: DLDIM=32 -> DLDIM=6",
     ],
     "egs-cuda": [
         "main.cu: num_histories = 100000000 -> num_histories = 100",
@@ -161,6 +161,7 @@ HECBENCH = {
     ],
     "langford-cuda": [
         "main.cu: kLimit = 100000000 -> kLimit = 10000",
+        "main.cu: kNumLogicalThreads = 16383 -> kNumLogicalThreads = 1023",
         "main.cu: run_gpu<15> -> run_gpu<8>",
     ],
     "laplace-cuda": [
