@@ -26,9 +26,10 @@ KNOWN = {
     "morphology-cuda": ("vhgw_", "64 64 128 128 1"),
     "sosfil-cuda": ("sosfilt", "1"),
 }
-MAKING = {  # arguments of make
+MAKING = {  # arguments of make, most of which turn on a check
     "ace-cuda": "VERIFY=yes",
     "bsearch-cuda": "VERIFY=yes",
+    "jaccard-cuda": "EXTRA_CFLAGS=-DDEBUG",  # a small matrix, whose weights it knows
     "simplemoc-cuda": "VERIFY=yes",
     "sosfil-cuda": "DEBUG=yes",  # smaller
 }
