@@ -21,6 +21,7 @@ RESULTS = {
 # programs.
 CAUSES = {
     "bn-cuda": "its data are in the source, for one size",
+    "columnarSolver-cuda": "its search finds the key only with all its steps",
     "rsbench-cuda|sw4ck-cuda": "its check knows the results of one size",
     "morphology-cuda|sosfil-cuda": "its result depends on a race that is reported",
     r"test_gpt2_fp32.cu\b(?!, activations)": "reads what nobody wrote, and a race that is reported",
