@@ -55,6 +55,45 @@ def test_output_is_judged(package, said, status, result):
     assert running.verdict(program, REPORT, status, said)["result"] == result
 
 
+@pytest.mark.parametrize(
+    ("said", "result"), [("done", "pass"), ("FAILED attempts: 3", "pass"), ("3 off", "fail")]
+)
+def test_a_program_may_say_only_what_is_wrong(package, said, result):
+    from validation.programs import running
+
+    program = running.Program("one", None, ["./one"], wrong=r"\d off")
+    assert running.verdict(program, REPORT, 0, said)["result"] == result
+
+
+def test_sizes_in_a_source_are_cut(package, tmp_path):
+    from validation.programs import sizes
+
+    (tmp_path / "main.cu").write_text(
+        "#define N   4096\nint m = 4096, MN = 1 << 20; // \xe9\n", "latin-1"
+    )
+    sizes.make(["main.cu: N 4096 -> N 33", "main.cu: 1 << 20 -> 1 << 5"], tmp_path)
+    text = (tmp_path / "main.cu").read_text("latin-1")
+    assert text == "#define N 33\nint m = 4096, MN = 1 << 5; // \xe9\n"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "main.cu: N 4096 -> N 4096",
+        "main.cu: N 409 -> N 4",
+        "main.cu: M 4096 -> M 4",
+        "main.cu: n < 4096 -> n <= 40",
+        "main.cu: 1e-3f -> true",
+    ],
+)
+def test_an_edit_without_effect_or_of_more_than_numbers_is_an_error(package, tmp_path, edit):
+    from validation.programs import sizes
+
+    (tmp_path / "main.cu").write_text("N 4096 n < 4096 1e-3f")
+    with pytest.raises(ValueError, match="expected"):
+        sizes.make([edit], tmp_path)
+
+
 def test_a_program_that_launches_nothing_is_left_out(package):
     from validation.programs import running
 

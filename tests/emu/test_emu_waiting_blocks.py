@@ -112,6 +112,47 @@ def test_a_lock(nvrtc, device):
     assert total[0] == 50 * 45
 
 
+def test_nodes_of_a_list_wait_for_the_next(nvrtc, device, rng):
+    """Each thread has several, and looks at all of them again while one of them waits."""
+    run = kernel(r"""
+        extern "C" __global__ void k(const int *next, volatile int *rank, int nodes) {
+            bool again;
+            do {
+                again = false;
+                for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < nodes;
+                     v += gridDim.x * blockDim.x) {
+                    if (rank[v]) continue;
+                    const int after = next[v] < 0 ? 1 : rank[next[v]];
+                    if (after) rank[v] = after + 1;
+                    else again = true;
+                }
+            } while (again);
+        }""")
+    order = rng.permutation(400).astype("i4")
+    following, rank = np.full(order.size, -1, "i4"), np.zeros(order.size, "i4")
+    following[order[:-1]] = order[1:]
+    limit = {"max_instructions": 10**8} if device == "emu" else {}
+    run(4, 32, following, rank, order.size, device=device, **limit)
+    assert (rank[order] == np.arange(order.size, 0, -1) + 1).all()
+
+
+def test_lanes_that_wait_at_the_end_of_two_polling_loops(nvrtc, device):
+    """They go on without the lanes that poll, for which one of them writes."""
+    run = kernel(r"""
+        extern "C" __global__ void k(volatile int *flags, int *out) {
+            if (threadIdx.x < 2) {
+                if (threadIdx.x) while (!flags[1]) __nanosleep(20);
+                else while (flags[0] != 1);
+                __threadfence();
+            }
+            out[threadIdx.x] = threadIdx.x;
+            flags[threadIdx.x & 1] = 1;
+        }""")
+    out = np.full(32, -1, "i4")
+    run(1, 32, np.zeros(2, "i4"), out, device=device)
+    assert (out == np.arange(32)).all()
+
+
 LOOK_BACK = r"""
 extern "C" __global__ void k(const int *x, int *sums, int *flags, int *out) {
     const int sum = x[blockIdx.x];

@@ -47,7 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--source", type=Path, required=True, help="a checkout of the suite")
-    parser.add_argument("--only", default="", help="programs whose name contains this text")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="programs whose name contains one of these texts"
+    )
     parser.add_argument("--again", help="only those that have this result in the record")
     parser.add_argument("--resume", action="store_true", help="only those not in the record")
     parser.add_argument("--limit", type=float, default=30, help="seconds of the processor per run")
@@ -63,7 +65,8 @@ def main() -> None:
     found = importlib.import_module(f".{chosen.suite}", __package__).programs(checkout)
     for program in found:
         result = rows.get(program.name, {}).get("result")
-        if chosen.only not in program.name or (chosen.resume and result):
+        wanted = any(text in program.name for text in chosen.only)
+        if not wanted or (chosen.resume and result):
             continue
         if (chosen.again and result != chosen.again) or time.monotonic() > until:
             continue

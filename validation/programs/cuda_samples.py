@@ -6,14 +6,25 @@ Samples that need graphics, a library beside cudart, or code in other languages 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Container
 from functools import partial
 from pathlib import Path
 
+from . import sizes
 from .running import Program, complaint
 
 DRIVER = Path(__file__).resolve().parents[2] / "smemkern" / "driver" / "libcuda.so.1"
 TARGET = "-gencode=arch=compute_90,code=compute_90"
+ARGUMENTS = {  # smaller sizes
+    "2_Concepts_and_Techniques/radixSortThrust": "-n=4099 -iterations=1",
+    # Its first kernel finds B's tiles by A's indices, so only squares of one size work.
+    "3_CUDA_Features/globalToShmemAsyncCopy": "-wA=128 -hA=128 -wB=128 -hB=128",
+}
+OPTIONS = {  # of smemkern run
+    # A kernel waits for the host, which first queues what comes after it.
+    "6_Performance/UnifiedMemoryPerf": ["--shuffle", "1"],
+}
 LIBRARIES = {  # in CMakeLists.txt: why the sample is left out
     "OpenGL|GLUT|GLEW|freeglut|glfw|Vulkan|EGL|D3D|DirectX|X11": "graphics",
     "MPI": "MPI",
@@ -53,8 +64,15 @@ def device_code(folder: Path, out: Path) -> str:
     return ""
 
 
-def build(folder: Path, checkout: Path, out: Path) -> str:
-    """Makes the program in a folder, beside links to the sample's files."""
+def build(folder: Path, checkout: Path, edits: list[str], out: Path) -> str:
+    """Makes the program in a folder, beside links to the sample's files, or an edited copy."""
+    if edits:
+        shutil.copytree(folder, out, dirs_exist_ok=True)
+        sizes.make(edits, out)
+        folder = out
+    else:
+        for one in folder.iterdir():
+            (out / one.name).symlink_to(one)
     listed = re.search(r"add_executable\(\s*\S+\s+([^)]*)\)", cmake(folder))
     names = re.findall(r"[\w./-]+\.(?:cu|cpp|c)\b", listed[1] if listed else "")
     options = ["-O1", "-g", "-lineinfo", "-std=c++17", TARGET, f"-I{checkout / 'Common'}"]
@@ -65,8 +83,6 @@ def build(folder: Path, checkout: Path, out: Path) -> str:
         options.append("--extended-lambda")
     if "no-pie" in cmake(folder):
         options += ["-Xcompiler", "-fno-pie", "-Xlinker", "-no-pie"]
-    for one in folder.iterdir():
-        (out / one.name).symlink_to(one)
     (out / "libcuda.so").symlink_to(DRIVER)
     files = [str(folder / one) for one in names]
     options += [f"-I{folder}", *files, "-o", str(out / "sample"), "-lcuda", f"-L{out}"]
@@ -81,14 +97,21 @@ def programs(checkout: Path, only: Container[str] | None = None) -> list[Program
     if only is not None:
         found = [one for one in found if str(one.relative_to(checkout / "Samples")) in only]
     return [
-        Program(
-            str(folder.relative_to(checkout / "Samples")),
-            None,
-            ["{out}/sample"],
-            partial(build, folder, checkout),
-            left_out(folder),
-            checks=True,
-        )
+        read(str(folder.relative_to(checkout / "Samples")), folder, checkout)
         for folder in found
         if "add_executable" in cmake(folder)
     ]
+
+
+def read(name: str, folder: Path, checkout: Path) -> Program:
+    edits = sizes.CUDA_SAMPLES.get(name, [])
+    return Program(
+        name,
+        None,
+        ["{out}/sample", *ARGUMENTS.get(name, "").split()],
+        partial(build, folder, checkout, edits),
+        left_out(folder),
+        checks=True,
+        options=OPTIONS.get(name, []),
+        edits=edits,
+    )

@@ -123,12 +123,13 @@ def compare(folder: Path, record: Path) -> Row:
 # ---- preparation ----
 
 
-def emulated(folder: Path, command: list[str]) -> Row:
+def emulated(folder: Path, command: list[str], options: list[str]) -> Row:
     """What a program prints and returns under `smemkern run`, without observers."""
     from .running import limited
 
     with tempfile.NamedTemporaryFile() as out:
-        run = [sys.executable, "-m", "smemkern", "run", "--kernel", "^$", "--launches", "1"]
+        run = [sys.executable, "-m", "smemkern", "run", *options]
+        run += ["--kernel", "^$", "--launches", "1"]
         words = ["sh", "-c", f'exec "$@" > {out.name}', "sh", *command]
         status, _, errors = limited([*run, *words], 8 * GPU_LIMIT, folder, cpu=GPU_LIMIT)
         text = Path(out.name).read_bytes()[:MAX_TEXT].decode(errors="replace")
@@ -205,7 +206,7 @@ def prepared(
         return None
     subprocess.run(["strip", binary], check=True)
     try:
-        row = emulated(folder, given)
+        row = emulated(folder, given, program.options)
         below = (program.folder.parent,) if program.folder else (checkout, scratch.resolve())
         files = [file for file in opened(folder, given, *below) if file != binary]
     except subprocess.TimeoutExpired:

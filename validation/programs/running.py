@@ -22,15 +22,18 @@ from typing import Any
 Row = dict[str, Any]
 
 GOOD = re.compile(
-    r"\bPASS(?:ED)?\b|SUCCESS|\bcorrect\b|match!|\bOK\b|\bverified\b|max diff\S* 0\b", re.I
+    r"\bPASS(?:ED)?\b|SUCCESS|\bcorrect\b|match!|\bOK\b|\bverified\b|max diff\S* 0\b"
+    r"|results match\b|MATCHES previously|incorrect \w+: 0\b|\bfailures: 0\b",
+    re.I,
 )
 BAD = re.compile(
-    r"(?<!\b0 )\bFAIL(?!\w*:? 0\b)|(?:mis|dis)match|incorrect|\bwrong|\bnot (?:equal|match|OK)",
+    r"(?<!\b0 )(?<!assertion )\bFAIL(?!\w*(?::? 0\b| as expected))|(?:mis|dis)match"
+    r"|incorrect(?! \w+: 0\b)|\bwrong|\bnot (?:equal|match|OK)",
     re.I,
 )
 NO_DATA = re.compile(
     r"fail\w* to (?:read|open)|(?:can ?not|could ?n.t|opening|open\w*) (?:\w+ )*file"
-    r"|Bad file|No such file|File error|Assertion `f\w* != NULL' failed",
+    r"|file read error|Bad file|No such file|File error|Assertion `f\w* != NULL' failed",
     re.I,
 )
 COMPILING = 240  # seconds
@@ -48,8 +51,10 @@ class Program:
     build: Callable[[Path], str] = lambda _: ""
     left_out: str = ""
     checks: bool = False  # its exit status says whether its results are right
+    wrong: str = ""  # a pattern of what it says of wrong results; of right ones it says nothing
     kernel: str = ""  # in which a race is known
     options: list[str] = field(default_factory=list)  # of smemkern run
+    edits: list[str] = field(default_factory=list)  # of sizes in its source
 
 
 def complaint(command: list[str], folder: Path, **environment: str) -> str:
@@ -113,13 +118,13 @@ def examine(program: Program, scratch: Path, limit: float, examined: bool = True
         return {"result": "left out", "why": program.left_out}
     if told := program.build(scratch):
         return {"result": "left out", "why": f"does not compile: {told}"}
-    given = [word.replace("{out}", str(scratch)) for word in program.command]
+    words = [word.replace("{out}", str(scratch)) for word in program.command]
     folder = program.folder or scratch
     run = [sys.executable, "-m", "smemkern", "run", "--json", *program.options]
     for kernels in (["--launches", "2"], ["--kernel", "^$"])[0 if examined else 1 :]:
         before = children_seconds()
         try:
-            command = [*run, *kernels, *given]
+            command = [*run, *kernels, *words]
             status, out, err = limited(command, MAX_WAIT * limit, folder, cpu=limit)
         except subprocess.TimeoutExpired:
             continue
@@ -128,9 +133,15 @@ def examine(program: Program, scratch: Path, limit: float, examined: bool = True
         row = judged(program, status, out, err)
         if "--kernel" in kernels:
             row["examined"] = False
-        return row | {"arguments": program.command[1:]}
+        return row | given(program)
     row = {"result": "too slow", "why": f"not done after {limit:.0f} s of the processor"}
-    return row | {"arguments": program.command[1:]}
+    return row | given(program)
+
+
+def given(program: Program) -> Row:
+    """How it was run."""
+    more = {"edits": program.edits, "options": program.options}
+    return {"arguments": program.command[1:]} | {key: value for key, value in more.items() if value}
 
 
 def judged(program: Program, status: int, out: str, err: str) -> Row:
@@ -169,8 +180,10 @@ def verdict(program: Program, found: Row, status: int, told: str) -> Row:
         return {"result": "left out", "why": "needs a data file"}
     if status != 0 and not found["started"]:
         return {"result": "left out", "why": f"status {status} before it calls CUDA"}
-    if status != 0 or BAD.search(told) or (whys and not GOOD.search(told)):
+    said = re.search(program.wrong, told) if program.wrong else BAD.search(told)
+    if status != 0 or said or (whys and not GOOD.search(told)):
         return {"result": "fail", "status": status, "why": (whys + lines or ["its status"])[:3]}
     if not program.checks and not sum(kernel["launches"] for kernel in found["kernels"]):
         return {"result": "left out", "why": "launches no kernel"}
-    return {"result": "pass" if program.checks or GOOD.search(told) else "ends"}
+    checked = program.checks or program.wrong or GOOD.search(told)
+    return {"result": "pass" if checked else "ends"}

@@ -196,10 +196,11 @@ static uint32_t lanes_of_descendants(const warp_split *list, const warp_split *a
     return lanes;
 }
 
-/* Of the leaves in a list: moves those ancestors that are children of `from` to the parent `to`. */
+/* Of the leaves in a list: moves those ancestors that are children of `from` to the parent `to`,
+ * which may be a child of `from` itself. */
 static void reparent(warp_split *list, const warp_split *from, warp_split *to) {
     for (; list; list = list->link)
-        for (warp_split *up = list; up; up = up->parent)
+        for (warp_split *up = list; up && up != to; up = up->parent)
             if (up->parent == from) {
                 up->parent = to;
                 break;

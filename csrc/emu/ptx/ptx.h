@@ -297,7 +297,7 @@ enum { PTX_ALL_USED = 0xffff };
 /* Sets `used` of the function's registers. */
 void ptx_find_copied(ptx_function *f);
 
-/* Whether it has a loop that waits for memory, which another block may have to write (waits.c). */
+/* Whether it has a loop that may wait for what another block writes to memory (waits.c). */
 bool ptx_waits(const ptx_function *function);
 
 /* bra brx exit ret trap: if unguarded, control never falls through to the next instruction. */
