@@ -159,8 +159,8 @@ typedef struct smk_job {
     /* "emu": receives the children of the launches, ordered by launch and block; also if the run
      * fails. NULL: kernels that ask for some fail. */
     smk_children *children;
-    /* With children: whether a kernel may launch a graph in a stream; 0, else it gets an error. Calls
-     * come from any thread, but one at a time. */
+    /* With children: whether a kernel may launch a graph in a stream; 0, else it gets an error.
+     * Calls come from any thread, but one at a time. */
     unsigned (*ask_graph)(uint64_t graph, uint64_t stream);
     uint64_t graph; /* what kernels read as %current_graph_exec */
 

@@ -1,7 +1,7 @@
 /* Textures and surfaces: arrays that kernels sample by coordinates, or access by element. Sizes and
  * coordinates are listed x first. The texels are in the order channels, x, y, z, faces, layers,
- * with a gap after each row at most. Of a mipmap these are the texels of level 0; the other levels are
- * behind it, each half as large as the one before.
+ * with a gap after each row at most. Of a mipmap these are the texels of level 0; the other levels
+ * are behind it, each half as large as the one before.
  */
 #ifndef SMK_TEXTURE_H
 #define SMK_TEXTURE_H

@@ -1,7 +1,6 @@
 """Kernels that launch graphs under `smemkern run`: the programs' own checks, and what is wrong."""
 
 import json
-import random
 import re
 
 import pytest
@@ -12,8 +11,8 @@ OPTIONS = ("-rdc=true", "-arch=sm_80", "-std=c++17")
 
 
 @pytest.mark.parametrize("options", [(), ("--shuffle", "1")], ids=["in-order", "shuffled"])
-def test_kernels_that_launch_graphs(run_program, tmp_path, options):
-    seed = random.randrange(1000)
+def test_kernels_that_launch_graphs(run_program, tmp_path, options, draw):
+    seed = draw.randrange(1000)
     program = run_programs.compiled(tmp_path, "device_graphs", *OPTIONS)
     status, out, err = run_program(*options, program, seed)
     assert (status, err) == (0, "") and out.startswith("PASS\n"), (seed, out)

@@ -1,7 +1,6 @@
 """Advice about managed memory and prefetches: what cuMemRangeGetAttribute says of them."""
 
 import ast
-import random
 from pathlib import Path
 
 from test_driver_state import printed
@@ -93,25 +92,25 @@ class Model:
         ]
 
 
-def drawn(model, size):
+def drawn(draw, model, size):
     """A random call, and what it does to the model."""
-    offset = random.randrange(size)
-    some = random.randrange(1, size - offset + 1)
-    place, where = random.choice(
+    offset = draw.randrange(size)
+    some = draw.randrange(1, size - offset + 1)
+    place, where = draw.choice(
         [
             (DEVICE, "0"),
             (DEVICE, f"{DEVICE}, 0"),
             (HOST, "-1"),
-            (HOST, f"{HOST}, {random.randrange(9)}"),  # its number does not count
+            (HOST, f"{HOST}, {draw.randrange(9)}"),  # its number does not count
             ((HOST_NUMA, 0), f"{HOST_NUMA}, 0"),
         ]
     )
     pages = model.of(offset, some)
-    if random.random() < 0.4:
+    if draw.random() < 0.4:
         for page in pages:
             page["prefetched"] = place
         return f"assert not prefetch(at + {offset}, {some}, {where})"
-    advice = random.randrange(SET_READ_MOSTLY, UNSET_ACCESSED + 1)
+    advice = draw.randrange(SET_READ_MOSTLY, UNSET_ACCESSED + 1)
     if advice in (SET_ACCESSED, UNSET_ACCESSED) and isinstance(place, tuple):
         place, where = HOST, "-1"
     for page in pages:
@@ -126,13 +125,13 @@ def drawn(model, size):
     return f"assert not advise(at + {offset}, {some}, {advice}, {where})"
 
 
-def test_random_advice():
-    size = random.randrange(1, 8 * PAGE)
+def test_random_advice(draw):
+    size = draw.randrange(1, 8 * PAGE)
     model, lines, wanted = Model(size), [f"at = managed({size})"], []
     for _ in range(300):
-        lines.append(drawn(model, size))
-        offset = random.randrange(size)
-        some = random.randrange(1, size - offset + 1)
+        lines.append(drawn(draw, model, size))
+        offset = draw.randrange(size)
+        some = draw.randrange(1, size - offset + 1)
         lines.append(f"print(ask_all(at + {offset}, {some}))")
         wanted.append(model.answers(offset, some))
     assert results("\n".join(lines)) == wanted

@@ -162,28 +162,48 @@ template <bool TURNED> struct vectors_of_lane {
           column((TURNED ? w.pair : slot(w.eighth)) * V) {}
 };
 
-/* Calls put(x, down) for each 8 rows, of which the first is `down` from the warp's first row: x has
- * the lane's vectors of each group of columns. */
-template <bool TURNED, typename Put>
-__device__ __forceinline__ void each_8_rows(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                            const warp_place &w, const block_work &block,
-                                            long long row, long long column, Put put) {
+/* Element q of x[i] of these. */
+template <bool TURNED>
+__device__ __forceinline__ number &place_of_sum(number (&sum)[M_TILES][N_TILES][4], int eighth,
+                                                int group, int i, int q) {
+    const int m = eighth / 2, half = eighth % 2;
+    return TURNED ? sum[m][group * GROUP_TILES + q][2 * half + i]
+                  : sum[m][group * V + q / 2 * 2 + half][q % 2 * 2 + i];
+}
+
+/* The first of 8 rows, from the warp's first row. */
+__device__ __forceinline__ constexpr int rows_from(int eighth) {
+    return eighth / V * 8 * V + eighth % V;
+}
+
+template <bool TURNED>
+__device__ __forceinline__ void check_all(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
+                                          const warp_place &w, const block_work &block,
+                                          long long row, long long column) {
     typedef vectors_of_lane<TURNED> vectors;
     const vectors own(w);
 #pragma unroll
+    for (int at = 0; at < 2 * M_TILES * GROUPS * 2 * V; at++) {
+        const int q = at % V, i = at / V % 2, group = at / (2 * V) % GROUPS;
+        const int eighth = at / (2 * V * GROUPS);
+        check(g, place_of_sum<TURNED>(sum, eighth, group, i, q), block,
+              row + rows_from(eighth) + own.row + i * vectors::NEXT_ROW,
+              column + group * GROUP_N + own.column + i * vectors::NEXT_COLUMN + q);
+    }
+}
+
+/* Calls put(x, down) for each 8 rows: x has the lane's vectors of each group of columns. */
+template <bool TURNED, typename Put>
+__device__ __forceinline__ void each_8_rows(number (&sum)[M_TILES][N_TILES][4], Put put) {
+#pragma unroll
     for (int eighth = 0; eighth < 2 * M_TILES; eighth++) {
-        const int down = eighth / V * 8 * V + eighth % V, half = eighth % 2;
         vector x[GROUPS][2];
 #pragma unroll
         for (int at = 0; at < GROUPS * 2 * V; at++) {
             const int group = at / (2 * V), i = at / V % 2, q = at % V;
-            REAL &y = element(x[group][i], q);
-            y = TURNED ? sum[eighth / 2][group * GROUP_TILES + q][2 * half + i]
-                       : sum[eighth / 2][group * V + q / 2 * 2 + half][q % 2 * 2 + i];
-            check(g, y, block, row + down + own.row + i * vectors::NEXT_ROW,
-                  column + group * GROUP_N + own.column + i * vectors::NEXT_COLUMN + q);
+            element(x[group][i], q) = place_of_sum<TURNED>(sum, eighth, group, i, q);
         }
-        put(x, down);
+        put(x, rows_from(eighth));
     }
 }
 
@@ -191,15 +211,14 @@ __device__ __forceinline__ void each_8_rows(const gemm_args &g, number (&sum)[M_
  * 0. */
 template <bool TURNED, bool OLD>
 __device__ __forceinline__ void
-store_vectors(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
-              const block_work &block, REAL *C, long long pitch, long long columns, REAL alpha,
-              long long row, long long column) {
+store_vectors(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w, REAL *C,
+              long long pitch, long long columns, REAL alpha, long long row, long long column) {
     typedef vectors_of_lane<TURNED> vectors;
     const vectors own(w);
     const int down_left = (int)min(g.M - row, (long long)WARP_M) - own.row;
     const int across_left = (int)min(columns - column, (long long)WARP_N) - own.column;
     REAL *const c = C + (row + own.row) * pitch + column + own.column;
-    each_8_rows<TURNED>(g, sum, w, block, row, column, [&](vector(&x)[GROUPS][2], int down) {
+    each_8_rows<TURNED>(sum, [&](vector(&x)[GROUPS][2], int down) {
         asm volatile("" : "+l"(pitch)); /* else all rows' offsets are computed before the first */
 #pragma unroll
         for (int at = 0; at < 2 * GROUPS; at++) {
@@ -225,8 +244,8 @@ store_vectors(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp
  * swizzled, so that 8 lanes that write together have 8 vectors of 128 bytes. */
 template <bool TURNED, bool OLD>
 __device__ __forceinline__ void
-store_elements(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
-               const block_work &block, REAL *C, unsigned space, long long row, long long column) {
+store_elements(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w, REAL *C,
+               unsigned space, long long row, long long column) {
     auto place = [&](int s, int at) {
         return space + s * 128 + ((at ^ (TURNED ? s % 2 * 4 : s % 4)) << 4);
     };
@@ -235,7 +254,7 @@ store_elements(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const war
     const int across_left = (int)min(g.N - column, (long long)WARP_N) - along;
     REAL *const c = C + row * g.ldc + column + along;
     long long pitch = g.ldc;
-    each_8_rows<TURNED>(g, sum, w, block, row, column, [&](vector(&x)[GROUPS][2], int down) {
+    each_8_rows<TURNED>(sum, [&](vector(&x)[GROUPS][2], int down) {
         asm volatile("" : "+l"(pitch));
 #pragma unroll
         for (int group = 0; group < GROUPS; group++) {
@@ -268,13 +287,13 @@ store_elements(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const war
 template <bool TURNED>
 __device__ __forceinline__ void
 store_in_cluster(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
-                 const block_work &block, unsigned ring, long long row, long long column) {
+                 unsigned ring, long long row, long long column) {
     typedef vectors_of_lane<TURNED> vectors;
     auto place = [&](int r, int at) {
         return ring + r * (BLOCK_N * (unsigned)sizeof(REAL)) + ((at ^ r / V % 8) << 4);
     };
     const vectors own(w);
-    each_8_rows<TURNED>(g, sum, w, block, row, column, [&](vector(&x)[GROUPS][2], int down) {
+    each_8_rows<TURNED>(sum, [&](vector(&x)[GROUPS][2], int down) {
 #pragma unroll
         for (int at = 0; at < 2 * GROUPS; at++) {
             const int group = at / 2, i = at % 2;
@@ -295,34 +314,33 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     static_assert(THREADS / 32 * 1024 <= STAGES * STAGE, "a warp has 1 KiB to store by");
     constexpr bool TURNED = turned(OF_A);
     const bool old = (REAL)g.beta != 0; /* the rounded beta: see epilogue() */
+    check_all<TURNED>(g, sum, w, block, row, column);
     if (KEEPS_SUMS && block.cluster) {
         copy_async_wait_all(); /* the ring is reused: no copy or load is left */
         __syncthreads();
-        store_in_cluster<TURNED>(g, sum, w, block, ring, row, column);
+        store_in_cluster<TURNED>(g, sum, w, ring, row, column);
         return;
     }
     if (g.split > 1) {
-        store_vectors<TURNED, false>(g, sum, w, block, part_at(g, block.part, 0, 0), g.part_pitch,
+        store_vectors<TURNED, false>(g, sum, w, part_at(g, block.part, 0, 0), g.part_pitch,
                                      g.part_pitch, 1, row, column);
         return;
     }
     REAL *C = g.C + blockIdx.z * g.batch_c;
     if (is_chunks(C, g.ldc, g.N)) {
         if (old)
-            store_vectors<TURNED, true>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row,
-                                        column);
+            store_vectors<TURNED, true>(g, sum, w, C, g.ldc, g.N, (REAL)g.alpha, row, column);
         else
-            store_vectors<TURNED, false>(g, sum, w, block, C, g.ldc, g.N, (REAL)g.alpha, row,
-                                         column);
+            store_vectors<TURNED, false>(g, sum, w, C, g.ldc, g.N, (REAL)g.alpha, row, column);
         return;
     }
     copy_async_wait_all(); /* here, too */
     __syncthreads();
     const unsigned own = ring + threadIdx.x / 32 * 1024;
     if (old)
-        store_elements<TURNED, true>(g, sum, w, block, C, own, row, column);
+        store_elements<TURNED, true>(g, sum, w, C, own, row, column);
     else
-        store_elements<TURNED, false>(g, sum, w, block, C, own, row, column);
+        store_elements<TURNED, false>(g, sum, w, C, own, row, column);
 }
 
 #endif
