@@ -1,5 +1,7 @@
 """Split-K in one launch: the blocks of a tile are a cluster, which adds the parts of K."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,24 @@ def test_all_parts_of_what_is_not_finite(row, dtype):
     assert np.isposinf(result[2].astype("f8")).all()
     assert np.isnan(result[[3, 4]].astype("f8")).all()
     assert np.isfinite(np.delete(result.astype("f8"), [2, 3, 4], 0)).all()
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["sums are there", "sums are read"])
+def test_each_barrier_of_the_cluster_is_needed(which, rng, tmp_path, nvrtc):
+    """Without one the race is found. Compiled from sources, as these tiles are."""
+    before = smemkern._core.config()
+    kernels = shutil.copytree(before["kernels"], tmp_path / "kernels")
+    header = kernels / "include" / "split_k.cuh"
+    text = header.read_text()
+    parts = text.split("    cluster_barrier();")
+    assert len(parts) == 3
+    parts[which : which + 2] = ["".join(parts[which : which + 2])]
+    header.write_text("    cluster_barrier();".join(parts))
+    a, b = random_matrix(rng, (64, 512), "f8"), random_matrix(rng, (512, 64), "f8")
+    alone = {"stages": 2 + which}  # of no other test: modules stay loaded
+    smemkern._core.configure(str(tmp_path / "no images"), str(kernels))
+    try:
+        hazards = smemkern.trace("gemm", a, b, variant="fp64", split=4, **SMALL, **alone).hazards
+    finally:
+        smemkern._core.configure(before["images"], before["kernels"])
+    assert hazards

@@ -32,13 +32,12 @@
 enum {
     BLOCK_OVERHEAD = 4000, /* clocks of a block before its first step and after its last */
     REDUCE_LAUNCH = 5000,  /* clocks from the end of a launch to the end of a small one after it */
-    CLUSTER_BARRIERS = 1500,   /* clocks of two, and of the slower start of a cluster */
-    CLUSTER_RATE = 12,         /* bytes of partial sums per clock that a block reads from others */
-    MAX_CLUSTER = 8,           /* blocks; the most that all chips with clusters have */
-    MAX_CLUSTER_BYTES = 32768, /* of a tile's sums: a second launch reads more of them faster */
-    SUM_RATE = 10,             /* bytes of partial sums per clock per multiprocessor */
-    LOAD_RATE = 40,            /* bytes of tiles per clock per multiprocessor, mostly from L2 */
-    LATENCY = 1200,            /* clocks from the start of a copy to its arrival */
+    CLUSTER_BARRIERS = 1500, /* clocks of two, and of the slower start of a cluster */
+    CLUSTER_RATE = 12,       /* bytes of partial sums per clock that a block reads from others */
+    MAX_CLUSTER = 8,         /* blocks; the most that all chips with clusters have */
+    SUM_RATE = 10,           /* bytes of partial sums per clock per multiprocessor */
+    LOAD_RATE = 40,          /* bytes of tiles per clock per multiprocessor, mostly from L2 */
+    LATENCY = 1200,          /* clocks from the start of a copy to its arrival */
     LATENCY_PASSED = 3700,  /* of a tile whose elements pass through registers, one after another */
     RESIDENT_THREADS = 384, /* per multiprocessor, by the registers of kernels with small blocks */
     MAX_BLOCKS = 4,         /* tried per multiprocessor: as many balance the load well enough */
@@ -124,7 +123,7 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
         .tile_bytes = tile_bytes,
         .resident = g.threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / g.threads[0] : 1,
         .multiprocessors = multiprocessors,
-        .clusters = clusters && variant->split.clusters && tile_bytes <= MAX_CLUSTER_BYTES &&
+        .clusters = clusters && variant->split.clusters && tile_bytes <= CLUSTER_BYTES &&
                     tile_bytes <= (double)g.shared_bytes};
 }
 

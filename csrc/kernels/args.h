@@ -43,7 +43,8 @@ typedef struct gemm_args {
     SMK_POINTER(unsigned char) parts;
 } gemm_args;
 
-enum { REDUCE_THREADS = 128 };
+/* CLUSTER_BYTES: of a tile's sums that a cluster adds. A launch adds more of them faster. */
+enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
 
 /* Geometry of gemm_skinny and gemm_skinny_mma (8 rows per MMA tile), shared with
  * core/plan_skinny.c.

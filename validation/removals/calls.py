@@ -163,6 +163,10 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     for shape in ORDERED + (ROUNDS if row.skinny else []) if by_order else []:
         for order in ("NT", "TN", "TT"):
             yield arguments(image, shape, rng, order), whole
+    for order in ("NT", "TN", "TT") if by_order else ():  # which store C by code of their own
+        out = np.full(SHAPES["gemm"][0][:2], OLD, image.dtype)
+        given = arguments(image, SHAPES["gemm"][0], rng, order)
+        yield given, {**whole, "beta": 0.5, "out": out}
     for m, n, k, split in SPLIT if row.rate else []:
         yield arguments(image, (m, n, k), rng), {**every, "split": split}
     for m, n, k, split in SPLIT_AND_ADD if row.rate else []:

@@ -37,8 +37,9 @@ __host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes pe
     return how == ALONG ? 128 : lines * (int)sizeof(REAL);
 }
 constexpr int A_TILE = BLOCK_M * 128, STAGE = A_TILE + BLOCK_N * 128;
-/* Whether the ring has room for the tile's sums; else there are no clusters (core/plan_split.c). */
-constexpr bool KEEPS_SUMS = BLOCK_M * BLOCK_N * (int)sizeof(part_sum) <= STAGES * STAGE;
+/* Whether the parts of a tile may be added by a cluster, from the ring (core/plan_split.c). */
+constexpr int TILE_BYTES = BLOCK_M * BLOCK_N * (int)sizeof(part_sum);
+constexpr bool KEEPS_SUMS = TILE_BYTES <= CLUSTER_BYTES && TILE_BYTES <= STAGES * STAGE;
 constexpr int SLABS = BLOCK_K / K_SLAB, GROUPS = WARP_N / GROUP_N;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, GROUP_TILES = GROUP_N / 8;
 

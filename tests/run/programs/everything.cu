@@ -49,13 +49,13 @@ int interrupted() {
 int main(int n, char **) {
     if (n > 1) return interrupted();
     float *y;
-    cudaMipmappedArray_t levels;
-    const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    cudaExternalSemaphore_t other;
+    const cudaExternalSemaphoreHandleDesc of_another_library = {};
     float back[4];
     cudaMalloc(&y, sizeof back);
     cudaMemcpy(back, y, sizeof back, cudaMemcpyDeviceToHost);
     race<<<1, 128>>>(y);
-    cudaMallocMipmappedArray(&levels, &format, {8, 8, 0}, 2);
+    cudaImportExternalSemaphore(&other, &of_another_library);
     cudaFree(y);
     cudaFree(y);
     cudaMalloc(&y, sizeof back);
