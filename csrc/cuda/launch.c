@@ -44,18 +44,21 @@ static smk_code bind_map(device *d, const smk_job *job, const smk_tensor_map *ma
     return encode_map(d, map, address, block + map->arg_offset, status);
 }
 
-/* Programmatic dependent launch: code for chips before sm_90 has no griddepcontrol.wait, and
- * drivers before 12.3 cannot capture such a launch in a graph. */
+/* Code for chips before this one has neither griddepcontrol.wait nor clusters. */
+enum { OVERLAP_AND_CLUSTERS = 90 };
+
+/* Programmatic dependent launch: drivers before 12.3 cannot capture such a launch in a graph. */
 static bool may_overlap(const device *d, const smk_launch *launch, int virtual_sm) {
-    enum { OLDEST_DRIVER = 12030, OLDEST_SM = 90 };
-    return launch->overlaps && virtual_sm >= OLDEST_SM && d->cu->version >= OLDEST_DRIVER;
+    enum { OLDEST_DRIVER = 12030 };
+    return launch->overlaps && virtual_sm >= OVERLAP_AND_CLUSTERS &&
+           d->cu->version >= OLDEST_DRIVER;
 }
 
 /* Clusters of more than 8 blocks need an opt-in per function. */
 static smk_code allow_cluster(device *d, CUfunction function, int virtual_sm, const smk_launch *l,
                               smk_status *status) {
-    enum { PORTABLE_BLOCKS = 8, OLDEST_SM = 90 };
-    if (l->cluster[0] && virtual_sm < OLDEST_SM)
+    enum { PORTABLE_BLOCKS = 8 };
+    if (l->cluster[0] && virtual_sm < OVERLAP_AND_CLUSTERS)
         return smk_fail(status, SMK_LAUNCH,
                         "kernel \"%s\" was compiled for sm_%d, which has no clusters", l->entry,
                         virtual_sm);
