@@ -58,7 +58,7 @@ def tiles(batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
             if block_n > min(most, max(32, math.ceil(n / 32) * 32)):
                 continue
             count = math.ceil(m / block_m) * math.ceil(n / block_n) * batch
-            ranges = {1, 2, 3, 4, 6, 9, 13, multiprocessors // count, 2 * multiprocessors // count}
+            ranges = {*range(1, 9), 9, 13, multiprocessors // count, 2 * multiprocessors // count}
             for split in sorted(ranges):
                 if split == 1 or (1 < split <= min(2 * multiprocessors / count, steps / 2)):
                     yield block_m, block_n, split

@@ -98,6 +98,9 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
  * fill the device. */
 int64_t split_choose(const split_query *q);
 
+/* The most blocks of a cluster that all chips with clusters have. */
+enum { MAX_CLUSTER = 8 };
+
 /* Whether the blocks of a tile add so many ranges themselves, as a cluster. */
 bool split_in_cluster(const split_query *q, int64_t split);
 
@@ -162,8 +165,9 @@ enum {
     RING_STEPS,     /* of a block, of K, in tens */
     RING_BYTES_IN,  /* copied to a multiprocessor with all tiles, MB */
     RING_BYTES_OUT, /* the same, of all blocks, from L2: MB per multiprocessor */
-    RING_PARTS,     /* 1: K has several ranges */
-    RING_SUMS,      /* bytes of their sums, in 100 KB per multiprocessor */
+    RING_PARTS,     /* 1: K has several ranges, and a second launch adds their sums */
+    RING_SUMS,      /* bytes of these, in 100 KB per multiprocessor */
+    RING_CLUSTER,   /* 1: clusters add them */
     RING_OPERANDS,  /* bytes of A and B, in 10 MB */
     RING_SHARE,     /* of the multiprocessors that have a block */
     RING_TERMS

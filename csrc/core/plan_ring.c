@@ -69,15 +69,19 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double waves = up(full / blocks), free = blocks * waves - full;
     const double last = narrow > free ? up((narrow - free) / blocks) : 0;
     const double each = up(c->steps / c->ranges);
-    const double rows = least(c->m, c->rows);
+    const double rows = round_to(least(c->m, c->rows), 8);
     /* A narrow tile has fewer products, but needs all of A's bytes. */
     const double share = (rows + round_to(rest, 32)) / (rows + c->columns);
     const double steps = each * (waves + last * share);
-    const double copied = least(c->n, round_to(c->columns, c->operands[1].mn_major ? 64 : 1));
+    const double copied = round_to(least(c->n, c->columns),
+                                   c->operands[1].mn_major && c->columns > 32 ? 64 : 8);
     const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
     const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
     const double elements = c->m * c->n * c->batch;
-    const bool parts = c->ranges > 1;
+    /* As split_in_cluster() says. */
+    const bool cluster = c->ranges > 1 && c->ranges <= MAX_CLUSTER && all <= c->multiprocessors &&
+                         c->rows * c->columns * 4 <= CLUSTER_BYTES;
+    const bool parts = c->ranges > 1 && !cluster;
     out[RING_CALL] = 1;
     out[RING_TILES] = waves + last;
     out[RING_STEPS] = steps / 10;
@@ -87,6 +91,7 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
                           1e-6 / c->multiprocessors;
     out[RING_PARTS] = parts;
     out[RING_SUMS] = parts ? 8 * c->ranges * elements * 1e-5 / c->multiprocessors : 0;
+    out[RING_CLUSTER] = cluster;
     out[RING_OPERANDS] = (c->m + c->n) * c->steps * STEP_BYTES * c->batch * 1e-7;
     out[RING_SHARE] = least(all, c->multiprocessors) / c->multiprocessors;
 }
@@ -100,9 +105,9 @@ double ring_predicts(const ring_work *c) {
     return sum;
 }
 
-/* Numbers of ranges to try: 1, 2, 3, 4, 6, 9, 13, ..., and those that fill one wave, and two. */
+/* Numbers of ranges to try: 1 to 8, 12, 18, ..., and those that fill one wave, and two. */
 static int64_t next_ranges(int64_t ranges, double wave) {
-    int64_t next = ranges < 4 ? ranges + 1 : ranges + ranges / 2;
+    int64_t next = ranges < MAX_CLUSTER ? ranges + 1 : ranges + ranges / 2;
     for (int waves = 1; waves <= 2; waves++) {
         const int64_t fill = (int64_t)(waves * wave);
         if (ranges < fill && fill < next) next = fill;

@@ -34,7 +34,6 @@ enum {
     REDUCE_LAUNCH = 5000,  /* clocks from the end of a launch to the end of a small one after it */
     CLUSTER_BARRIERS = 1500, /* clocks of two, and of the slower start of a cluster */
     CLUSTER_RATE = 12,       /* bytes of partial sums per clock that a block reads from others */
-    MAX_CLUSTER = 8,         /* blocks; the most that all chips with clusters have */
     SUM_RATE = 10,           /* bytes of partial sums per clock per multiprocessor */
     LOAD_RATE = 40,          /* bytes of tiles per clock per multiprocessor, mostly from L2 */
     LATENCY = 1200,          /* clocks from the start of a copy to its arrival */
@@ -176,7 +175,7 @@ smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const in
 
 void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
                       launch_shape *s) {
-    if (args->split == 1 || s->kernels[0].cluster) return;
+    if (args->part_pitch == 0) return; /* no partial sums in the workspace */
     const int64_t vectors = args->M * (args->part_pitch / (dtype->itemsize == 8 ? 2 : 4));
     uint32_t groups = 1; /* threads per vector of sums, each with 4 or more K ranges */
     while (groups < 32 && args->split >= 8 * groups)

@@ -84,7 +84,9 @@ static void add_map(builder *w, int index, uint32_t buffer, int64_t at, smk_tens
         .stride = {smk_tensor_type_bytes(type), (uint64_t)stride[0], (uint64_t)stride[1]},
         .box = {box[0], box[1], 1},
         .step = {1, 1, 1},
-        .swizzle = row == SWIZZLE_BYTES ? SMK_SWIZZLE_128B : SMK_SWIZZLE_64B};
+        /* A result's box has rows of 64 bytes if it is of 16 bits. An operand's has 128, or less in
+         * rows that are 128 bytes apart. */
+        .swizzle = index < 2 || row == SWIZZLE_BYTES ? SMK_SWIZZLE_128B : SMK_SWIZZLE_64B};
 }
 
 /* Matrices of an operand per launch; 1 if it is broadcast. */
@@ -132,16 +134,39 @@ static void choose_layout(const builder *w, operand *s, int itemsize) {
     s->mn_major &= s->in_place || (!s->scaled && s->rows >= PACK_TILE);
 }
 
+/* Rows of A, or columns of B, in a box of 16-bit elements: those of a tile, but no more than exist,
+ * in whole pieces of 16 bytes. Kernels of 32-bit matrices expect whole tiles. */
+static int64_t box_lines(const builder *w, const operand *s) {
+    const int64_t exist = round_up(s->rows, TMA_ALIGN / s->element);
+    return w->itemsize == 2 && exist < s->tile ? exist : s->tile;
+}
+
+/* Boxes of an MN-major tile have up to 128 bytes of its lines, for each of `deep` k. */
+static void box_of(const builder *w, const operand *s, uint32_t box[2]) {
+    const int64_t lines = box_lines(w, s), wide = SWIZZLE_BYTES / s->element;
+    box[0] = (uint32_t)(s->mn_major && lines < wide ? lines : wide);
+    box[1] = (uint32_t)(s->mn_major ? s->deep : lines);
+}
+
+static wgmma_box stage_box_of(const builder *w, const operand *s) {
+    uint32_t box[2];
+    if (s->k == 0) return (wgmma_box){0, 0};
+    box_of(w, s, box);
+    const int64_t boxes = s->mn_major ? ceil_div(box_lines(w, s), box[0]) : 1;
+    return (wgmma_box){.rows = (int)(boxes * box[1]),
+                       .pieces = (int)box[0] * s->element / TMA_ALIGN};
+}
+
 static void map_in_place(builder *w, const operand *s) {
+    uint32_t box[2];
+    box_of(w, s, box);
     const int64_t inner = s->mn_major ? s->rows : s->k, outer = s->mn_major ? s->k : s->rows;
     const int64_t stride = s->mn_major ? s->k_stride : s->row_stride;
     const int64_t pitch = outer > 1 ? stride * s->element : round_up(inner * s->element, TMA_ALIGN);
     const int64_t z = batch_z_stride(w->batch, s->index) * s->element;
     add_map(w, s->index, (uint32_t)s->index, 0, s->type,
             (int64_t[]){inner, outer, matrices_of(w->batch, s->index)},
-            (int64_t[]){pitch, z ? z : pitch},
-            (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
-                         (uint32_t)(s->mn_major ? s->deep : s->tile)});
+            (int64_t[]){pitch, z ? z : pitch}, box);
 }
 
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
@@ -191,11 +216,12 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     if (scales) add_pointer_into(w, buffer, &out->largest, at + largest);
     if (partial) add_pointer_into(w, buffer, &out->partial, at + partial);
     if (reusable ? room->made : w->problem->prepack.only) out->packing = out->searching = 0;
-    if (!s->in_place)
+    if (!s->in_place) {
+        uint32_t box[2];
+        box_of(w, s, box);
         add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->terms * outer, z},
-                (int64_t[]){pitch * s->element, slot},
-                (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
-                             (uint32_t)(s->mn_major ? s->deep : s->tile)});
+                (int64_t[]){pitch * s->element, slot}, box);
+    }
     if (reusable)
         w->plan->prepacked_bytes[s->index] = (size_t)(slot * z);
     else
@@ -309,7 +335,9 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t down = ceil_div(p->M, g->output_tile[0]);
     const bool narrow = w->itemsize == 2 && ring_is_narrow(p->N, g->output_tile[1]);
     const int64_t across = columns - narrow, split = w->args->gemm.split;
-    const int64_t ranges = split * (product->loops_over_batch ? batch_z_size(w->batch) : 1);
+    const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
+    /* A cluster takes all ranges of a tile as one item. */
+    const int64_t parts = product->cluster ? 1 : split, ranges = parts * matrices;
     const int64_t steps = w->args->wgmma.steps;
     const int64_t tiles = down * columns * ranges, full = down * across * ranges;
     const int64_t resident =
@@ -318,13 +346,13 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     w->args->wgmma.list = (work_list){.items = (int)tiles,
                                       .down = (int)down,
                                       .across = (int)across,
-                                      .split = (int)split,
+                                      .split = (int)parts,
                                       .ranges = (int)ranges,
                                       .even_steps = (int)(steps / split),
                                       .longer = (int)(steps % split),
                                       .by_full = divisor_of(down * across),
                                       .by_down = divisor_of(down),
-                                      .by_split = divisor_of(split),
+                                      .by_split = divisor_of(parts),
                                       .by_band = divisor_of(band * across),
                                       .by_last = divisor_of(down % band)};
     if (w->itemsize == 2) {
@@ -332,11 +360,16 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         const int64_t wide = operands[1].mn_major ? 64 : 1;
         const int64_t tile[] = {g->output_tile[0], round_up(g->output_tile[1], wide)};
         product->shared_bytes = resident > 1 ? RING_BYTES_OF_TWO : RING_BYTES;
+        const wgmma_box a = stage_box_of(w, &operands[0]), b = stage_box_of(w, &operands[1]);
+        w->args->wgmma.box_a = a;
+        w->args->wgmma.box_b = b;
+        w->args->wgmma.copied = (a.rows * a.pieces + b.rows * b.pieces) * TMA_ALIGN;
         w->args->wgmma.columns = (int)g->output_tile[1];
         w->args->wgmma.stages = (int)ring_stages(tile, (int64_t)product->shared_bytes);
     }
-    product->blocks = (uint32_t)(full <= room ? (tiles < room ? tiles : room)
-                                              : ceil_div(full, ceil_div(full, room)));
+    product->blocks = (uint32_t)(product->cluster ? tiles * split
+                                 : full <= room   ? (tiles < room ? tiles : room)
+                                                  : ceil_div(full, ceil_div(full, room)));
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */

@@ -118,7 +118,7 @@ bool bulk_locate(warp *w, const insn *i, int lane, bulk_place place, bulk_copy *
 
 static void report_shared(const warp *w, const insn *i, int lane, const bulk_copy *spec) {
     const bool load = spec->kind == BULK_LOAD;
-    tile_report_shared(w, i, lane, spec->owner->window + spec->shared, spec->bytes,
+    tile_report_shared(w, i, lane, &spec->tile, spec->owner->window + spec->shared, spec->bytes,
                        load ? EMU_BULK_WRITE : EMU_BULK_READ);
 }
 
@@ -182,6 +182,13 @@ void bulk_in_flight(const block *b, uint64_t barrier, uint32_t *arrivals, int64_
     }
 }
 
+/* Bytes of shared memory from the copy's first to its last. */
+static uint64_t extent_of(const block *b, const bulk_copy *copy) {
+    const uint64_t extent = tile_extent(&copy->tile, copy->bytes);
+    const uint64_t room = b->launch->shared_bytes - copy->shared;
+    return extent < room ? extent : room;
+}
+
 /* A copy from shared memory has read its source. */
 static void report_source(const bulk_copy *copy) {
     const uint64_t offset = WINDOW_OFFSET(copy->tile.address);
@@ -208,7 +215,7 @@ bool bulk_complete_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *
                                              .owner = b->member,
                                              .object = (uint32_t)copy->barrier,
                                              .address = load ? &copy->shared : NULL,
-                                             .width = copy->bytes});
+                                             .width = (uint32_t)extent_of(b, copy)});
         unlink_copy(b, link);
         return true;
     }
@@ -249,7 +256,7 @@ static const insn *exec_wait(warp *w, const insn *i) {
                                         .lanes = 1u << copy->lane,
                                         .owner = b->member,
                                         .address = &copy->shared,
-                                        .width = copy->bytes});
+                                        .width = (uint32_t)extent_of(b, copy)});
         if (i->flags) {
             read_source(b, copy);
             link = &copy->next;

@@ -168,10 +168,16 @@ void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t
     for_each_run(t, report_run, fills ? report_gap : NULL, &x);
 }
 
-void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
-                        emu_operation operation) {
+void tile_report_shared(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+                        uint32_t bytes, emu_operation operation) {
     if (!w->block->observer || !bytes) return;
-    const tile t = {.space = PTX_SHARED};
-    transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = &t, .operation = operation};
-    report_bytes(&x, shared, bytes);
+    const tile dense = {.space = PTX_SHARED};
+    transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = &dense, .operation = operation};
+    const uint64_t row = t->count[0] * t->element_bytes;
+    if (t->span <= row) {
+        report_bytes(&x, shared, bytes);
+        return;
+    }
+    for (uint32_t at = 0; at < bytes; at += TILE_CHUNK)
+        report_bytes(&x, tile_chunk(t, shared, at), TILE_CHUNK);
 }

@@ -38,6 +38,12 @@ static inline uint64_t tile_offset(const tile *t, uint64_t at) {
     return t->span > row ? at / row * t->span + at % row : at;
 }
 
+/* Bytes of shared memory from the box's first to its last, and what is between. */
+static inline uint64_t tile_extent(const tile *t, uint64_t bytes) {
+    const uint64_t row = t->count[0] * t->element_bytes;
+    return t->span > row ? bytes / row * t->span : bytes;
+}
+
 /* The shared-memory address of the 16-byte chunk at byte `at` of the dense box. */
 static inline uint64_t tile_chunk(const tile *t, uint64_t shared, uint32_t at) {
     const uint64_t plain = shared + tile_offset(t, at);
@@ -54,8 +60,8 @@ bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned 
 /* Reports the box's accesses to the tensor to the observer. */
 void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
                  emu_operation operation);
-/* Reports an access to `bytes` of shared memory. */
-void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
-                        emu_operation operation);
+/* Reports the accesses to shared memory of a box of `bytes` that is there at `shared`. */
+void tile_report_shared(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+                        uint32_t bytes, emu_operation operation);
 
 #endif

@@ -130,7 +130,8 @@ __device__ __forceinline__ void store_in_cluster(const gemm_args &g,
                          : "memory");
         }
     }
-    sum_cluster<BLOCK_M, BLOCK_N, THREADS>(g, row - w.row, column - w.column, place);
+    const cluster_tile tile = {blockIdx.z, row - w.row, column - w.column, BLOCK_N};
+    sum_cluster<BLOCK_M, THREADS>(g, tile, (int)threadIdx.x, place);
 }
 
 template <order>

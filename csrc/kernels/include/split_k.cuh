@@ -11,9 +11,10 @@
  * thread adds 16 bytes of sums; if there are many parts, up to 32 threads each add a share of them,
  * and combine these in shared memory, two by two.
  *
- * With few parts, kernels by mma.sync need no second launch and no workspace from sm_90 on. The
- * blocks of a tile of C are a cluster and leave their sums in shared memory. Then each adds, for
- * its share of the tile, the sums of all: two barriers of the cluster in place of a launch.
+ * With few parts, kernels by mma.sync, and those of 16 bits by wgmma, need no second launch and no
+ * workspace from sm_90 on. The blocks of a tile of C are a cluster and leave their sums in shared
+ * memory. Then each adds, for its share of the tile, the sums of all: two barriers of the cluster
+ * in place of a launch.
  *
  * Bytes besides the product's: 2 SPLIT M N sizeof(sum), written and read; C once. Rows of parts
  * begin and end on 16-byte boundaries, so all of it moves 16 bytes at a time, whatever C's leading
@@ -78,12 +79,12 @@ __device__ __forceinline__ void add(part_vector &sum, const uint4 &bits) {
     }
 }
 
-/* C's PART_WIDE elements from (row, column) on: alpha * sum + beta * C. */
-__device__ __forceinline__ void finish(const gemm_args &g, long long row, long long column,
-                                       const part_vector &sum) {
+/* C's PART_WIDE elements from (row, column) on, of matrix z: alpha * sum + beta * C. */
+__device__ __forceinline__ void finish(const gemm_args &g, long long z, long long row,
+                                       long long column, const part_vector &sum) {
     /* beta is compared with 0 after rounding to the sums' type, as in epilogue(). */
     const part_sum alpha = (part_sum)g.alpha, beta = (part_sum)g.beta;
-    REAL *c = g.C + blockIdx.z * g.batch_c + row * g.ldc + column;
+    REAL *c = g.C + z * g.batch_c + row * g.ldc + column;
     const bool whole =
         column + PART_WIDE <= g.N && (unsigned long long)c % sizeof(result_vector) == 0;
     result_vector x;
@@ -157,7 +158,7 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     }
     if (row >= g.M) return;
 
-    finish(g, row, column, sum);
+    finish(g, blockIdx.z, row, column, sum);
 }
 
 /* ---- one launch, from sm_90 on: a tile's blocks are a cluster ---- */
@@ -178,7 +179,16 @@ __device__ __forceinline__ unsigned cluster_rank() {
     return rank;
 }
 
-/* Of all threads of the cluster. */
+/* Of all clusters; without them of the block. */
+__device__ __forceinline__ unsigned cluster_number() {
+    unsigned number = blockIdx.x;
+#if __CUDA_ARCH__ >= 900
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(number));
+#endif
+    return number;
+}
+
+/* Of all threads of the cluster that have not exited. */
 __device__ __forceinline__ void cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release;\n"
@@ -201,19 +211,24 @@ __device__ __forceinline__ uint4 load_of_rank(unsigned from, unsigned rank) {
     return v;
 }
 
+/* Where a cluster adds a tile: matrix z of C, its first row and column, and its columns. */
+typedef struct cluster_tile {
+    long long z, row, column;
+    int columns;
+} cluster_tile;
+
 /* Each block has the sums of its part of K in shared memory: 16 bytes of them at place(row, vector).
- * It adds those of all parts for its share of the tile of C at (row, column). */
-template <int ROWS, int COLUMNS, int THREADS, typename Place>
-__device__ __forceinline__ void sum_cluster(const gemm_args &g, long long row, long long column,
-                                            Place place) {
-    constexpr int ACROSS = COLUMNS / PART_WIDE, LOADS = 4; /* in flight */
-    const int parts = (int)cluster_size();
+ * It adds those of all parts for its share of the tile of C, by threads 0 to THREADS - 1. */
+template <int ROWS, int THREADS, typename Place>
+__device__ __forceinline__ void sum_cluster(const gemm_args &g, const cluster_tile &tile,
+                                            int thread, Place place) {
+    constexpr int LOADS = 4; /* in flight */
+    const int across = tile.columns / PART_WIDE, parts = (int)cluster_size();
     cluster_barrier();
 #pragma unroll 1
-    for (int i = (int)cluster_rank() * THREADS + threadIdx.x; i < ROWS * ACROSS;
-         i += parts * THREADS) {
-        const unsigned from = place(i / ACROSS, i % ACROSS);
-        const long long r = row + i / ACROSS, c = column + i % ACROSS * PART_WIDE;
+    for (int i = (int)cluster_rank() * THREADS + thread; i < ROWS * across; i += parts * THREADS) {
+        const unsigned from = place(i / across, i % across);
+        const long long r = tile.row + i / across, c = tile.column + i % across * PART_WIDE;
         if (r >= g.M || c >= g.N) continue;
         part_vector sum = {};
 #pragma unroll 1
@@ -228,7 +243,7 @@ __device__ __forceinline__ void sum_cluster(const gemm_args &g, long long row, l
                 if (first + p < parts) add(sum, more[p]);
             }
         }
-        finish(g, r, c, sum);
+        finish(g, tile.z, r, c, sum);
     }
     cluster_barrier(); /* no block exits while others read from it */
 }
