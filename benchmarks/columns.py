@@ -25,10 +25,11 @@ from drawn import log_uniform, medians, seeded
 from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
-Tile = tuple[int, int, int]  # block_m, block_n, split
+Tile = tuple[int, int, int]  # block_m, block_n (0: thin), split
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
 WIDTHS = range(32, 257, 32)
+THIN = 32  # rows or columns of C, for which there are other kernels
 MOST_OPERATIONS = 2**36
 FAR = 1.6  # what is expected to take as many times as long as the fastest is seldom timed ...
 SELDOM = 0.15
@@ -54,10 +55,10 @@ def tiles(batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
     m, n, k = shape
     steps = math.ceil(k / 64)
     for block_m, most in MOST_COLUMNS.items():
-        for block_n in WIDTHS:
-            if block_n > min(most, max(32, math.ceil(n / 32) * 32)):
-                continue
-            count = math.ceil(m / block_m) * math.ceil(n / block_n) * batch
+        widest = min(most, max(32, math.ceil(n / 32) * 32))
+        for block_n in (0,) if min(m, n) <= THIN else range(32, widest + 1, 32):
+            across = math.ceil(n / block_n) if block_n else 1
+            count = math.ceil((m if block_n else max(m, n)) / block_m) * across * batch
             ranges = {*range(1, 9), 9, 13, multiprocessors // count, 2 * multiprocessors // count}
             for split in sorted(ranges):
                 if split == 1 or (1 < split <= min(2 * multiprocessors / count, steps / 2)):
@@ -68,7 +69,7 @@ def expected(batch: int, shape: Shape, layout: str, tile: Tile, multiprocessors:
     from smemkern import _core
 
     terms = _core.ring_terms((*shape, batch), tile, layout, multiprocessors)
-    costs = read_costs()[tile[0] // 64 - 1][tile[1] // 32 - 1]
+    costs = read_costs()[tile[0] // 64 - 1][tile[1] // 32]
     return math.fsum(term * cost for term, cost in zip(terms, costs, strict=True))
 
 
@@ -180,7 +181,7 @@ def main() -> None:
     lines = record["lines"]
     samples(record, lines)
     packaged = {
-        (64 * (i + 1), 32 * (j + 1)): row
+        (64 * (i + 1), 32 * j): row
         for i, rows in enumerate(read_costs())
         for j, row in enumerate(rows)
     }
@@ -199,7 +200,7 @@ def main() -> None:
     for block_m, most in MOST_COLUMNS.items():
         rows = [
             "{" + ", ".join(f"{x:.4g}" for x in costs.get((block_m, block_n), untimed)) + "}"
-            for block_n in WIDTHS[: most // 32]
+            for block_n in (0, *WIDTHS[: most // 32])
         ]
         text += "{" + ",\n ".join(rows) + "},\n"
     COSTS.write_text(text)

@@ -103,9 +103,9 @@ def _c_tables(row: Row) -> Iterator[str]:
     yield "};"
 
 
-def _c_by_layout(row: Row) -> str:
+def _c_by_layout(stem: str) -> str:
     """The kernels for the two layouts of A and of B."""
-    pairs = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
+    pairs = (f'{{"{stem}{a}", "{stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
     return f"{{{', '.join(pairs)}}}"
 
 
@@ -129,14 +129,15 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"        .default_on = {devices},"
     if row.rate:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce", {str(row.clusters).lower()}}},'
-    yield f"        .by_layout = {_c_by_layout(row) if row.both_orders else '{{NULL}}'},"
+    yield f"        .by_layout = {_c_by_layout(row.stem) if row.both_orders else '{{NULL}}'},"
     if row.wgmma:
         any_columns = any(param.name == "block_n" and param.runtime for param in row.params)
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.terms},"
         yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(any_columns).lower()},"
         yield f"            {str(row.wgmma.guarded).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
-        yield f"            {_c_by_layout(row)}}},"
+        thin = _c_by_layout(f"{row.stem}_thin") if any_columns else "{{NULL}}"
+        yield f"            {_c_by_layout(row.stem)}, {thin}}},"
     if row.skinny:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
         rows = ", ".join(map(str, row.skinny))

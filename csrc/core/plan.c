@@ -37,7 +37,7 @@ smk_code smk_plan_gemm(const smk_variant *variant, const smk_dtype *dtype, const
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
     batch_iterator it = batch_fold(&problem->batch, operands, 3);
     gemm_args args = plan_gemm_args(problem, &it);
-    if (split_plan(variant, dtype, values, problem, &it, STEP_BYTES / dtype->itemsize,
+    if (split_plan(variant, dtype, &geometry, values, problem, &it, STEP_BYTES / dtype->itemsize,
                    (split_output){plan, &args, 0}, &s, status)) {
         return status->code;
     }

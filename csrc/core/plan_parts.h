@@ -91,8 +91,9 @@ typedef struct split_query {
 /* `sizes`: M, N, K. `step`: elements of K per iteration of the kernel's main loop. `aligned`: rows
  * of A and B begin and end at multiples of 16 bytes. `clusters`: the device has them. */
 split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
-                           const int64_t *values, const int64_t sizes[3], int64_t batch,
-                           int64_t step, bool aligned, int64_t multiprocessors, bool clusters);
+                           const smk_geometry *geometry, const int64_t *values,
+                           const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
+                           int64_t multiprocessors, bool clusters);
 
 /* The number of K ranges with the shortest predicted time; at most `steps`. 1 if the tiles alone
  * fill the device. */
@@ -114,9 +115,9 @@ typedef struct split_output {
 /* Splits K into ranges of whole steps: parameter "split" of them, or split_choose's number.
  * Multiplies the blocks of the only kernel of `s`, appends the partial sums to the workspace, and
  * fills in the arguments. */
-smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
-                    const smk_gemm *p, const batch_iterator *it, int64_t step, split_output out,
-                    launch_shape *s, smk_status *status);
+smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const smk_geometry *g,
+                    const int64_t *values, const smk_gemm *p, const batch_iterator *it, int64_t step,
+                    split_output out, launch_shape *s, smk_status *status);
 
 /* Appends the kernel that sums the K ranges, if there is more than one. */
 void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
@@ -152,7 +153,14 @@ typedef struct ring_operand {
 void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
                    ring_operand out[2]);
 
-/* A product whose tiles have `rows` x `columns`, and its K ranges. */
+/* A product of few columns, or rows, has kernels of its own: wgmma_thin.cuh. There m and operands[0]
+ * are those of the larger side. */
+typedef enum smk_thin { SMK_THICK, SMK_THIN_COLUMNS, SMK_THIN_ROWS } smk_thin;
+
+/* Whether it is planned so: where no columns of tiles are given in `values`. */
+smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n);
+
+/* A product whose tiles have `rows` x `columns`, and its K ranges. columns 0: thin. */
 typedef struct ring_work {
     double m, n, steps, batch, multiprocessors;
     double rows, columns, ranges;

@@ -12,12 +12,19 @@
 
 #include "../kernels/args.h"
 
-enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, WIDTHS = 8 };
+enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, WIDTHS = 9 };
 
-/* Microseconds per unit of each term, by rows of a tile and columns / 32. */
+/* Microseconds per unit of each term, by rows of a tile and columns / 32; 0: thin. */
 static const float COSTS[][WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
+
+smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n) {
+    const bool thin = m * n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
+    if (!variant->wgmma.columns || !thin || values[smk_variant_param(variant, "block_n")])
+        return SMK_THICK;
+    return m < n ? SMK_THIN_ROWS : SMK_THIN_COLUMNS;
+}
 
 int64_t ring_stages(const int64_t tile[2], int64_t shared_bytes) {
     const int64_t out = tile[0] / 64 * WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
@@ -57,10 +64,12 @@ static double weight_of(const ring_operand *x) {
 }
 
 void ring_terms(const ring_work *c, double out[RING_TERMS]) {
-    const double down = up(c->m / c->rows), across = up(c->n / c->columns);
-    const double rest = c->n - (across - 1) * c->columns; /* columns of the last tile */
+    const bool thin = c->columns == 0;
+    const double columns = thin ? round_to(c->n, 8) : c->columns;
+    const double down = up(c->m / c->rows), across = up(c->n / columns);
+    const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
-    const bool has_narrow = ring_is_narrow((int64_t)c->n, (int64_t)c->columns);
+    const bool has_narrow = ring_is_narrow((int64_t)c->n, (int64_t)columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
     const double resident =
         (double)ring_blocks((int64_t)c->rows, (int64_t)all, (int64_t)c->multiprocessors);
@@ -69,18 +78,18 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double waves = up(full / blocks), free = blocks * waves - full;
     const double last = narrow > free ? up((narrow - free) / blocks) : 0;
     const double each = up(c->steps / c->ranges);
-    const double rows = round_to(least(c->m, c->rows), 8);
+    const double rows = least(c->m, c->rows);
     /* A narrow tile has fewer products, but needs all of A's bytes. */
-    const double share = (rows + round_to(rest, 32)) / (rows + c->columns);
+    const double share = (rows + round_to(rest, 32)) / (rows + columns);
     const double steps = each * (waves + last * share);
-    const double copied = round_to(least(c->n, c->columns),
-                                   c->operands[1].mn_major && c->columns > 32 ? 64 : 8);
+    const double copied =
+        least(c->n, round_to(columns, c->operands[1].mn_major && !thin ? 64 : 1));
     const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
     const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
     const double elements = c->m * c->n * c->batch;
     /* As split_in_cluster() says. */
-    const bool cluster = c->ranges > 1 && c->ranges <= MAX_CLUSTER && all <= c->multiprocessors &&
-                         c->rows * c->columns * 4 <= CLUSTER_BYTES;
+    const bool cluster =
+        thin && c->ranges > 1 && c->ranges <= MAX_CLUSTER && all <= c->multiprocessors;
     const bool parts = c->ranges > 1 && !cluster;
     out[RING_CALL] = 1;
     out[RING_TILES] = waves + last;
@@ -97,7 +106,7 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
 }
 
 double ring_predicts(const ring_work *c) {
-    const int kernel = c->rows < 256 ? (int)c->rows / 64 - 1 : 3, width = (int)c->columns / 32 - 1;
+    const int kernel = c->rows < 256 ? (int)c->rows / 64 - 1 : 3, width = (int)c->columns / 32;
     double terms[RING_TERMS], sum = 0;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
@@ -123,24 +132,26 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     int64_t *split = &values[smk_variant_param(variant, "split")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t steps = ceil_div(sizes[2] * dtype->itemsize, STEP_BYTES);
-    const int64_t first = *columns ? *columns : 32;
+    const smk_thin thin = ring_thin(variant, values, sizes[0], sizes[1]);
+    const bool swapped = thin == SMK_THIN_ROWS;
     const int64_t widest = WGMMA_MOST_COLUMNS(rows), exist = round_up(sizes[1], 32);
-    const int64_t last = *columns ? *columns : widest < exist ? widest : exist > 32 ? exist : 32;
+    const int64_t first = thin || *columns ? *columns : 32;
+    const int64_t last = thin || *columns ? *columns : widest < exist ? widest : exist;
     const int64_t given = *split < steps ? *split : steps;
     double shortest = INFINITY;
-    ring_work c = {.m = (double)sizes[0],
-                   .n = (double)sizes[1],
+    ring_work c = {.m = (double)sizes[swapped],
+                   .n = (double)sizes[!swapped],
                    .steps = (double)steps,
                    .batch = (double)batch,
                    .multiprocessors = (double)multiprocessors,
                    .rows = (double)rows,
-                   .operands = {operands[0], operands[1]}};
+                   .operands = {operands[swapped], operands[!swapped]}};
     *columns = last;
     *split = given > 1 ? given : 1;
     if (c.m * c.n * c.steps * c.batch == 0) return 0;
     const bool chosen = given > 0;
     for (int64_t n = first; n <= last; n += 32) {
-        const double tiles = up(c.m / c.rows) * up(c.n / (double)n) * c.batch;
+        const double tiles = up(c.m / c.rows) * (thin ? 1 : up(c.n / (double)n)) * c.batch;
         const double wave = c.multiprocessors / tiles;
         const double most_ranges = least(2 * wave, c.steps / 2);
         c.columns = (double)n;

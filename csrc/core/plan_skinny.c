@@ -85,7 +85,7 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
             *split = skinny_split(s.kernels[0].blocks * batch_z_size(&it), problem->K,
                                   problem->multiprocessors);
         s.kernels[0].entry = tiling.kernel;
-        if (split_plan(variant, dtype, own, problem, &it, SKINNY_STEP,
+        if (split_plan(variant, dtype, &geometry, own, problem, &it, SKINNY_STEP,
                        (split_output){plan, &args, 0}, &s, status))
             return status->code;
         split_add_reduce(variant, dtype, &args, &s);

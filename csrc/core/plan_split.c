@@ -102,11 +102,11 @@ static double tiles_in_flight(const smk_variant *variant, const int64_t *values)
 }
 
 split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
-                           const int64_t *values, const int64_t sizes[3], int64_t batch,
-                           int64_t step, bool aligned, int64_t multiprocessors, bool clusters) {
+                           const smk_geometry *geometry, const int64_t *values,
+                           const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
+                           int64_t multiprocessors, bool clusters) {
     const int64_t m = sizes[0], n = sizes[1], sum = dtype->itemsize == 8 ? 8 : 4;
-    const smk_geometry g = geometry_of(variant, dtype, values, 0);
-    const int64_t rows = g.output_tile[0], columns = g.output_tile[1];
+    const int64_t rows = geometry->output_tile[0], columns = geometry->output_tile[1];
     const double clocks = (double)(rows * columns * step) / variant->split.rate;
     const double tile_bytes = (double)(rows * columns * sum);
     const int64_t lines = (m < rows ? m : rows) + (n < columns ? n : columns);
@@ -120,10 +120,12 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
         .step_latency = passed ? LATENCY_PASSED : LATENCY / tiles_in_flight(variant, values),
         .range_bytes = (double)m * (double)pitch_of(dtype, n) * (double)(batch * sum),
         .tile_bytes = tile_bytes,
-        .resident = g.threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / g.threads[0] : 1,
+        .resident = geometry->threads[0] < RESIDENT_THREADS
+                        ? RESIDENT_THREADS / geometry->threads[0]
+                        : 1,
         .multiprocessors = multiprocessors,
         .clusters = clusters && variant->split.clusters && tile_bytes <= CLUSTER_BYTES &&
-                    tile_bytes <= (double)g.shared_bytes};
+                    tile_bytes <= (double)geometry->shared_bytes};
 }
 
 /* Whether all rows, or columns if it is column-major, begin and end at multiples of 16 bytes. */
@@ -133,15 +135,15 @@ static bool is_aligned(const smk_matrix *x, int64_t rows, int64_t columns, int64
     return (x->offset | pitch * itemsize | extent * itemsize) % 16 == 0;
 }
 
-smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
-                    const smk_gemm *p, const batch_iterator *it, int64_t step, split_output out,
-                    launch_shape *s, smk_status *status) {
+smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const smk_geometry *g,
+                    const int64_t *values, const smk_gemm *p, const batch_iterator *it, int64_t step,
+                    split_output out, launch_shape *s, smk_status *status) {
     if (variant->split.rate == 0 || s->n_kernels == 0 || it->total == 0) return SMK_OK;
     const int64_t z = batch_z_size(it) < MAX_GRID_Z ? batch_z_size(it) : MAX_GRID_Z;
     const bool aligned = is_aligned(&p->a, p->M, p->K, dtype->itemsize) &&
                          is_aligned(&p->b, p->K, p->N, dtype->itemsize);
-    const split_query query = split_query_of(variant, dtype, values, (int64_t[]){p->M, p->N, p->K},
-                                             z, step, aligned, p->multiprocessors, p->clusters);
+    const split_query query = split_query_of(variant, dtype, g, values, (int64_t[]){p->M, p->N, p->K}, z,
+                                             step, aligned, p->multiprocessors, p->clusters);
     int64_t split = values[smk_variant_param(variant, "split")];
     split = split == 0 ? split_choose(&query) : split < query.steps ? split : query.steps;
     out.plan->split = split > 1 ? split : 1;

@@ -20,6 +20,7 @@
 #include "../kernels/args.h"
 
 enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
+enum { THIN_UNIT = 8 /* columns of wgmma's second operand */ };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -30,7 +31,8 @@ typedef struct arguments {
 /* A or B as the kernel reads it: a "row" is a row of A or a column of B, along K. With b_by_rows
  * it is a row of B, and `k` stands for N. Strides in elements. */
 typedef struct operand {
-    int index; /* 0: A, 1: B; also the number of the buffer */
+    int index;  /* 0: the kernel's A, 1: its B */
+    int buffer; /* the same; exchanged if the product is that of the transposes (wgmma_thin.cuh) */
     const smk_matrix *matrix;
     int64_t rows, k, row_stride, k_stride;
     int64_t tile;          /* rows per TMA box */
@@ -53,6 +55,7 @@ typedef struct builder {
     int element;       /* bytes per element in shared memory ... */
     int itemsize;      /* ... and in the matrices */
     int64_t workspace; /* bytes so far */
+    smk_thin thin;
 } builder;
 
 static void add_pointer(builder *w, size_t arg_offset, uint32_t buffer) {
@@ -128,54 +131,48 @@ static void choose_layout(const builder *w, operand *s, int itemsize) {
     s->scaled = wgmma_scales(kind, itemsize) && !registers;
     s->in_place =
         !s->scaled && (k_major || s->mn_major) &&
-        (k_major ? tma_can_access(w->batch, s->index, s->matrix, s->rows, s->row_stride, itemsize)
-                 : tma_can_access(w->batch, s->index, s->matrix, s->k, s->k_stride, itemsize));
+        (k_major ? tma_can_access(w->batch, s->buffer, s->matrix, s->rows, s->row_stride, itemsize)
+                 : tma_can_access(w->batch, s->buffer, s->matrix, s->k, s->k_stride, itemsize));
     /* A packed copy keeps the layout of its matrix, unless its rows would be mostly padding. */
     s->mn_major &= s->in_place || (!s->scaled && s->rows >= PACK_TILE);
 }
 
-/* Rows of A, or columns of B, in a box of 16-bit elements: those of a tile, but no more than exist,
- * in whole pieces of 16 bytes. Kernels of 32-bit matrices expect whole tiles. */
-static int64_t box_lines(const builder *w, const operand *s) {
-    const int64_t exist = round_up(s->rows, TMA_ALIGN / s->element);
-    return w->itemsize == 2 && exist < s->tile ? exist : s->tile;
+/* Boxes of an MN-major tile have 128 bytes of its lines, or all of fewer columns, for each of `deep`
+ * k. */
+static void box_of(const operand *s, uint32_t box[2]) {
+    const int64_t wide = SWIZZLE_BYTES / s->element;
+    box[0] = (uint32_t)(s->mn_major && s->tile < wide && s->element == 2 ? s->tile : wide);
+    box[1] = (uint32_t)(s->mn_major ? s->deep : s->tile);
 }
 
-/* Boxes of an MN-major tile have up to 128 bytes of its lines, for each of `deep` k. */
-static void box_of(const builder *w, const operand *s, uint32_t box[2]) {
-    const int64_t lines = box_lines(w, s), wide = SWIZZLE_BYTES / s->element;
-    box[0] = (uint32_t)(s->mn_major && lines < wide ? lines : wide);
-    box[1] = (uint32_t)(s->mn_major ? s->deep : lines);
-}
-
-static wgmma_box stage_box_of(const builder *w, const operand *s) {
+/* Bytes that the boxes of a stage copy. */
+static int64_t stage_bytes_of(const operand *s) {
     uint32_t box[2];
-    if (s->k == 0) return (wgmma_box){0, 0};
-    box_of(w, s, box);
-    const int64_t boxes = s->mn_major ? ceil_div(box_lines(w, s), box[0]) : 1;
-    return (wgmma_box){.rows = (int)(boxes * box[1]),
-                       .pieces = (int)box[0] * s->element / TMA_ALIGN};
+    if (s->k == 0) return 0;
+    box_of(s, box);
+    const int64_t boxes = s->mn_major ? ceil_div(s->tile, box[0]) : 1;
+    return boxes * box[0] * box[1] * s->element;
 }
 
 static void map_in_place(builder *w, const operand *s) {
     uint32_t box[2];
-    box_of(w, s, box);
+    box_of(s, box);
     const int64_t inner = s->mn_major ? s->rows : s->k, outer = s->mn_major ? s->k : s->rows;
     const int64_t stride = s->mn_major ? s->k_stride : s->row_stride;
     const int64_t pitch = outer > 1 ? stride * s->element : round_up(inner * s->element, TMA_ALIGN);
-    const int64_t z = batch_z_stride(w->batch, s->index) * s->element;
-    add_map(w, s->index, (uint32_t)s->index, 0, s->type,
-            (int64_t[]){inner, outer, matrices_of(w->batch, s->index)},
+    const int64_t z = batch_z_stride(w->batch, s->buffer) * s->element;
+    add_map(w, s->index, (uint32_t)s->buffer, 0, s->type,
+            (int64_t[]){inner, outer, matrices_of(w->batch, s->buffer)},
             (int64_t[]){pitch, z ? z : pitch}, box);
 }
 
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
  * arguments of the prepacking kernels. */
 static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
-    const smk_prepacked *room = &w->problem->prepack.prepacked[s->index];
+    const smk_prepacked *room = &w->problem->prepack.prepacked[s->buffer];
     const int64_t inner = s->mn_major ? s->rows : s->k, outer = s->mn_major ? s->k : s->rows;
     const int64_t step = SWIZZLE_BYTES / w->element; /* elements of K */
-    const int64_t pitch = round_up(inner, step), z = matrices_of(w->batch, s->index);
+    const int64_t pitch = round_up(inner, step), z = matrices_of(w->batch, s->buffer);
     const int64_t words = s->rows * (int64_t)sizeof(unsigned) * (w->variant->wgmma.guarded ? 2 : 1);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
@@ -208,9 +205,9 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
             slot = round_up(slot + words * chunks, SLOT_ALIGN);
         }
     }
-    out->batch = batch_z_stride(w->batch, s->index) ? slot : 0;
+    out->batch = batch_z_stride(w->batch, s->buffer) ? slot : 0;
     const bool reusable = slot * z <= room->bytes;
-    const uint32_t buffer = reusable ? (uint32_t)(PREPACKED + s->index) : WORKSPACE;
+    const uint32_t buffer = reusable ? (uint32_t)(PREPACKED + s->buffer) : WORKSPACE;
     const int64_t at = reusable ? room->offset : w->workspace;
     if (!s->in_place) add_pointer_into(w, buffer, &out->packed, at);
     if (scales) add_pointer_into(w, buffer, &out->largest, at + largest);
@@ -218,12 +215,12 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     if (reusable ? room->made : w->problem->prepack.only) out->packing = out->searching = 0;
     if (!s->in_place) {
         uint32_t box[2];
-        box_of(w, s, box);
+        box_of(s, box);
         add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->terms * outer, z},
                 (int64_t[]){pitch * s->element, slot}, box);
     }
     if (reusable)
-        w->plan->prepacked_bytes[s->index] = (size_t)(slot * z);
+        w->plan->prepacked_bytes[s->buffer] = (size_t)(slot * z);
     else
         w->workspace += slot * z;
 }
@@ -264,12 +261,31 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .k_stride = p->a.step,
                             .tile = g->output_tile[0]};
     operands[1] = (operand){.index = 1,
+                            .buffer = 1,
                             .matrix = &p->b,
                             .rows = by_rows ? p->K : p->N,
                             .k = by_rows ? p->N : p->K,
                             .row_stride = by_rows ? p->b.ld : p->b.step,
                             .k_stride = by_rows ? p->b.step : p->b.ld,
                             .tile = by_rows ? step : g->output_tile[1]};
+    if (w->thin == SMK_THIN_ROWS) { /* C^T = B^T A^T */
+        operands[0] = (operand){.index = 0,
+                                .buffer = 1,
+                                .matrix = &p->b,
+                                .rows = p->N,
+                                .k = p->K,
+                                .row_stride = p->b.step,
+                                .k_stride = p->b.ld,
+                                .tile = g->output_tile[1]};
+        operands[1] = (operand){.index = 1,
+                                .buffer = 0,
+                                .matrix = &p->a,
+                                .rows = p->M,
+                                .k = p->K,
+                                .row_stride = p->a.ld,
+                                .k_stride = p->a.step,
+                                .tile = g->output_tile[0]};
+    }
     /* A guarded row's stage of fp16 is two of tf32, which are loaded by the same boxes. */
     operands[0].deep = operands[1].deep = w->variant->wgmma.guarded ? step / 2 : step;
     args->steps = (int)ceil_div(p->K, step);
@@ -302,7 +318,7 @@ static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
         if (itemsize == 4) map_partial_sums(w, p);
         return;
     }
-    if (!tma_can_access(w->batch, 2, &p->c, p->M, p->c.ld, itemsize)) return;
+    if (w->thin || !tma_can_access(w->batch, 2, &p->c, p->M, p->c.ld, itemsize)) return;
     const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
     const int64_t z = batch_z_stride(w->batch, 2) * itemsize;
     w->args->wgmma.store_boxes = 1;
@@ -330,10 +346,12 @@ static divisor divisor_of(int64_t d) {
  * are not worth another wave and do not count. */
 static void list_work(const builder *w, const operand operands[2], const smk_gemm *p,
                       const smk_geometry *g, kernel *product) {
-    const int64_t band = TILE_ORDER_ROWS / g->output_tile[0];
-    const int64_t columns = ceil_div(p->N, g->output_tile[1]);
-    const int64_t down = ceil_div(p->M, g->output_tile[0]);
-    const bool narrow = w->itemsize == 2 && ring_is_narrow(p->N, g->output_tile[1]);
+    const bool swapped = w->thin == SMK_THIN_ROWS;
+    const int64_t tile_rows = g->output_tile[swapped], tile_columns = g->output_tile[!swapped];
+    const int64_t m = swapped ? p->N : p->M, n = swapped ? p->M : p->N;
+    const int64_t band = TILE_ORDER_ROWS / tile_rows;
+    const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, tile_rows);
+    const bool narrow = w->itemsize == 2 && ring_is_narrow(n, tile_columns);
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     /* A cluster takes all ranges of a tile as one item. */
@@ -341,7 +359,7 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t steps = w->args->wgmma.steps;
     const int64_t tiles = down * columns * ranges, full = down * across * ranges;
     const int64_t resident =
-        w->itemsize == 2 ? ring_blocks(g->output_tile[0], tiles, p->multiprocessors) : 1;
+        w->itemsize == 2 ? ring_blocks(tile_rows, tiles, p->multiprocessors) : 1;
     const int64_t room = p->multiprocessors * resident;
     w->args->wgmma.list = (work_list){.items = (int)tiles,
                                       .down = (int)down,
@@ -356,15 +374,14 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
                                       .by_band = divisor_of(band * across),
                                       .by_last = divisor_of(down % band)};
     if (w->itemsize == 2) {
-        /* Boxes of an MN-major B have 64 columns. */
+        /* Rows of an MN-major B's tile have 64 columns. */
         const int64_t wide = operands[1].mn_major ? 64 : 1;
-        const int64_t tile[] = {g->output_tile[0], round_up(g->output_tile[1], wide)};
+        const int64_t tile[] = {tile_rows, round_up(tile_columns, wide)};
         product->shared_bytes = resident > 1 ? RING_BYTES_OF_TWO : RING_BYTES;
-        const wgmma_box a = stage_box_of(w, &operands[0]), b = stage_box_of(w, &operands[1]);
-        w->args->wgmma.box_a = a;
-        w->args->wgmma.box_b = b;
-        w->args->wgmma.copied = (a.rows * a.pieces + b.rows * b.pieces) * TMA_ALIGN;
-        w->args->wgmma.columns = (int)g->output_tile[1];
+        w->args->wgmma.columns = (int)tile_columns;
+        w->args->wgmma.stage_bytes =
+            (int)(stage_bytes_of(&operands[0]) + stage_bytes_of(&operands[1]));
+        w->args->wgmma.swapped = swapped;
         w->args->wgmma.stages = (int)ring_stages(tile, (int64_t)product->shared_bytes);
     }
     product->blocks = (uint32_t)(product->cluster ? tiles * split
@@ -378,7 +395,8 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     const smk_wgmma *kind = &w->variant->wgmma;
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
-    product.entry = kind->products[operands[0].mn_major][operands[1].mn_major];
+    product.entry =
+        (w->thin ? kind->thin : kind->products)[operands[0].mn_major][operands[1].mn_major];
     list_work(w, operands, p, g, &product);
     s->n_kernels = 0;
     const int64_t earlier = a->searching + (operands[1].scaled ? (int64_t)b->searching : 0);
@@ -409,19 +427,33 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     const int64_t z = batch_z_size(&batch) < MAX_GRID_Z ? batch_z_size(&batch) : MAX_GRID_Z;
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, given, sizeof values[0] * (size_t)variant->n_params);
+    const smk_thin thin = ring_thin(variant, values, problem->M, problem->N);
     ring_choose(variant, dtype, values, (int64_t[]){problem->M, problem->N, problem->K}, z,
                 (ring_operand[]){ring_operand_of(problem->a.ld, problem->a.step, dtype->itemsize),
                                  ring_operand_of(problem->b.step, problem->b.ld, dtype->itemsize)},
                 problem->multiprocessors);
-    const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
+    smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
+    smk_gemm splitting = *problem; /* of the wgmma kernels only the thin ones add by clusters */
+    splitting.clusters &= thin != SMK_THICK;
+    if (thin) {
+        const bool rows = thin == SMK_THIN_ROWS;
+        geometry.output_tile[rows] = geometry.output_tile[0];
+        geometry.output_tile[!rows] = round_up(rows ? problem->M : problem->N, THIN_UNIT);
+    }
+    if (thin == SMK_THIN_ROWS) {
+        const long long batch_a = args.gemm.batch_a;
+        args.gemm.batch_a = args.gemm.batch_b;
+        args.gemm.batch_b = batch_a;
+    }
     builder w = {.variant = variant,
                  .plan = plan,
                  .problem = problem,
                  .batch = &batch,
                  .args = &args,
                  .element = (int)smk_tensor_type_bytes(variant->wgmma.operand),
-                 .itemsize = dtype->itemsize};
+                 .itemsize = dtype->itemsize,
+                 .thin = thin};
     operand operands[2];
     launch_shape s;
     *plan = (smk_plan){.args_bytes = sizeof args,
@@ -434,12 +466,12 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
         return status->code;
     if (s.n_kernels == 0) return SMK_OK;
     const split_output output = {plan, &args.gemm, offsetof(arguments, gemm)};
-    if (split_plan(variant, dtype, values, problem, &batch, SWIZZLE_BYTES / w.element, output, &s,
-                   status))
+    if (split_plan(variant, dtype, &geometry, values, &splitting, &batch, SWIZZLE_BYTES / w.element,
+                   output, &s, status))
         return status->code;
     w.workspace = (int64_t)plan->workspace;
-    add_pointer(&w, offsetof(arguments, gemm.A), 0);
-    add_pointer(&w, offsetof(arguments, gemm.B), 1);
+    add_pointer(&w, offsetof(arguments, gemm.A), thin == SMK_THIN_ROWS);
+    add_pointer(&w, offsetof(arguments, gemm.B), thin != SMK_THIN_ROWS);
     add_pointer(&w, offsetof(arguments, gemm.C), 2);
     plan_operands(&w, problem, dtype, &geometry, operands);
     map_result(&w, problem, dtype);

@@ -72,6 +72,7 @@ enum { TILE_ORDER_ROWS = 2048 };
  * the sums, and the buffers for C per warpgroup, each 8 KiB. */
 #define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 192 ? 192 : 128)
 #define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
+enum { THIN_COLUMNS = 32 }; /* of wgmma_thin.cuh, at most */
 
 /* Further arguments of the kernels that read A and B by TMA; core/plan_wgmma.c fills them.
  *
@@ -122,21 +123,13 @@ typedef struct work_list {
     divisor by_band, by_last; /* tiles of a whole band of tile_order.cuh; rows of the last band */
 } work_list;
 
-/* What the boxes of a stage have of an operand's tile, in rows of 128 bytes. A tile of few lines is
- * copied no further than they go: K-major it has fewer rows; MN-major, fewer pieces of 16 bytes of
- * each. */
-typedef struct wgmma_box {
-    int rows, pieces;
-} wgmma_box;
-
 typedef struct wgmma_args {
     wgmma_operand a, b;
     work_list list;
-    /* Of 16-bit matrices, where these are arguments: */
-    int columns;            /* of a tile */
-    int stages;             /* of the ring */
-    wgmma_box box_a, box_b; /* of a stage */
-    int copied;             /* bytes of both */
+    int columns;     /* of a tile, where they are an argument: of 16-bit matrices */
+    int stages;      /* of the ring, likewise */
+    int stage_bytes; /* that are copied, likewise */
+    int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */
     /* Of the product's launch, whose blocks take the tiles of all of them; 1: one per

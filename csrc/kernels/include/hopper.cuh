@@ -216,6 +216,9 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
  * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1}
  * in d[4 j + 2 h + {0, 1}]. C: the registers' constraint. */
 #define WGMMA_FROM_4(C, d, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3])
+#define WGMMA_OUT_4(C, d)  WGMMA_FROM_4(C, d, 0)
+#define WGMMA_OUT_8(C, d)  WGMMA_OUT_4(C, d), WGMMA_FROM_4(C, d, 4)
+#define WGMMA_OUT_12(C, d) WGMMA_OUT_8(C, d), WGMMA_FROM_4(C, d, 8)
 #define WGMMA_FROM_16(C, d, i)                                                                     \
     WGMMA_FROM_4(C, d, i), WGMMA_FROM_4(C, d, i + 4), WGMMA_FROM_4(C, d, i + 8),                   \
         WGMMA_FROM_4(C, d, i + 12)
@@ -228,6 +231,9 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
 #define WGMMA_OUT_96(C, d)     WGMMA_OUT_80(C, d), WGMMA_FROM_16(C, d, 80)
 #define WGMMA_OUT_112(C, d)    WGMMA_OUT_96(C, d), WGMMA_FROM_16(C, d, 96)
 #define WGMMA_OUT_128(C, d)    WGMMA_OUT_112(C, d), WGMMA_FROM_16(C, d, 112)
+#define WGMMA_LIST_4           "%0,%1,%2,%3"
+#define WGMMA_LIST_8           WGMMA_LIST_4 ",%4,%5,%6,%7"
+#define WGMMA_LIST_12          WGMMA_LIST_8 ",%8,%9,%10,%11"
 #define WGMMA_LIST_16          "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define WGMMA_LIST_32                                                                              \
     WGMMA_LIST_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
@@ -277,6 +283,9 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
     }
 
 #ifdef WGMMA_MAJORS
+WGMMA_DEFINE("8", 4, "%4", "%5", "%6", "%7", "%8")
+WGMMA_DEFINE("16", 8, "%8", "%9", "%10", "%11", "%12")
+WGMMA_DEFINE("24", 12, "%12", "%13", "%14", "%15", "%16")
 WGMMA_DEFINE("32", 16, "%16", "%17", "%18", "%19", "%20")
 WGMMA_DEFINE("64", 32, "%32", "%33", "%34", "%35", "%36")
 WGMMA_DEFINE("96", 48, "%48", "%49", "%50", "%51", "%52")

@@ -104,25 +104,36 @@ __device__ __forceinline__ void copy_async_wait_all() {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* Whether rows begin and end on 16-byte boundaries. */
-__device__ __forceinline__ bool is_chunks(const REAL *x, long long pitch, long long columns) {
+/* Whether rows begin and end on boundaries of BYTES. */
+template <int BYTES>
+__device__ __forceinline__ bool is_aligned(const REAL *x, long long pitch, long long columns) {
     const unsigned long long bytes =
         (unsigned long long)((pitch | columns) * (long long)sizeof(REAL));
-    return ((unsigned long long)x | bytes) % 16 == 0;
+    return ((unsigned long long)x | bytes) % BYTES == 0;
+}
+__device__ __forceinline__ bool is_chunks(const REAL *x, long long pitch, long long columns) {
+    return is_aligned<16>(x, pitch, columns);
 }
 
 /* Chunk c of a row of a tile is at c ^ swizzle(row), which must be linear: bits of row, no sums. */
 template <order ORDER, int LINES> __device__ __forceinline__ unsigned swizzle(unsigned row);
 
+/* cp.async copies 4 bytes or more. */
+template <int ALIGNED> constexpr bool IS_ASYNC = ALIGNED *sizeof(REAL) >= 4;
+
+/* Whether there is code for copies of two 16-bit elements. With 64 x 64 sums per warp it would take
+ * more registers than there are. */
+constexpr bool PAIRS = sizeof(REAL) == 2 && WARP_M * WARP_N < 64 * 64;
+
 /* A thread's share of the copies of an operand's tiles of LINES lines: WIDE elements each, a warp's
- * lanes along a row. A thread's copies are DOWN rows or LANES copies apart, which are compile-time
+ * lanes along a row. ALIGNED: rows begin and end at multiples of so many elements. A thread's copies are DOWN rows or LANES copies apart, which are compile-time
  * constants, so a row of copies needs one new address. Addresses of elements that do not exist are
  * never dereferenced. */
-template <order ORDER, int LINES, bool CHUNKS> struct copies {
+template <order ORDER, int LINES, int ALIGNED> struct copies {
     static constexpr int ROWS = ORDER == ALONG ? LINES : BLOCK_K;
     static constexpr int COLUMNS = ORDER == ALONG ? BLOCK_K : LINES;
     static constexpr int PITCH = tile_pitch(ORDER, LINES);
-    static constexpr int WIDE = CHUNKS || sizeof(REAL) < 4 ? CHUNK : 1;
+    static constexpr int WIDE = IS_ASYNC<ALIGNED> ? ALIGNED : CHUNK;
     static constexpr int LANES = COLUMNS / WIDE < 32 ? COLUMNS / WIDE : 32;
     static constexpr int PARTS = COLUMNS / WIDE / LANES, DOWN = THREADS / LANES;
     static constexpr int COUNT = ROWS / DOWN * PARTS;
@@ -196,11 +207,11 @@ typedef struct operand_matrix {
 
 /* A thread's share of the copies of both operands, tile after tile. Tiles past the end of K are all
  * zeros, so none needs a special case. */
-template <order OF_A, order OF_B, bool CHUNKS> struct tile_copies {
-    typedef copies<OF_A, BLOCK_M, CHUNKS> of_a;
-    typedef copies<OF_B, BLOCK_N, CHUNKS> of_b;
+template <order OF_A, order OF_B, int ALIGNED> struct tile_copies {
+    typedef copies<OF_A, BLOCK_M, ALIGNED> of_a;
+    typedef copies<OF_B, BLOCK_N, ALIGNED> of_b;
     /* If not, copies go through registers: stored when the next is loaded, or after the last. */
-    static constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4;
+    static constexpr bool ASYNC = IS_ASYNC<ALIGNED>;
     static constexpr int COPIES = of_a::COUNT + of_b::COUNT, COUNT = COPIES + !ASYNC;
 
     of_a a;
@@ -237,7 +248,7 @@ template <order OF_A, order OF_B, bool CHUNKS> struct tile_copies {
 /* ---- the kernel ---- */
 
 /* The sum over all of K; defined in mma_loop.cuh or in the kernel's own file. */
-template <order OF_A, order OF_B, bool CHUNKS>
+template <order OF_A, order OF_B, int ALIGNED>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
                                            unsigned ring, const warp_place &w);
@@ -274,11 +285,14 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 
     number sum[M_TILES][N_TILES][4] = {};
     overlap_launches();
-    if (is_chunks(A.x, A.pitch, OF_A == ALONG ? g.K : g.M) &&
-        is_chunks(B.x, B.pitch, OF_B == ALONG ? g.K : g.N)) {
-        accumulate<OF_A, OF_B, true>(sum, K, A, B, ring, w);
+    const long long in_row_a = OF_A == ALONG ? g.K : g.M, in_row_b = OF_B == ALONG ? g.K : g.N;
+    if (is_chunks(A.x, A.pitch, in_row_a) && is_chunks(B.x, B.pitch, in_row_b)) {
+        accumulate<OF_A, OF_B, CHUNK>(sum, K, A, B, ring, w);
+    } else if (PAIRS && is_aligned<4>(A.x, A.pitch, in_row_a) &&
+               is_aligned<4>(B.x, B.pitch, in_row_b)) {
+        accumulate<OF_A, OF_B, PAIRS ? 2 : 1>(sum, K, A, B, ring, w);
     } else {
-        accumulate<OF_A, OF_B, false>(sum, K, A, B, ring, w);
+        accumulate<OF_A, OF_B, 1>(sum, K, A, B, ring, w);
     }
     store<OF_A>(g, sum, w, block, ring, A.first + w.row, B.first + w.column);
 }

@@ -130,8 +130,8 @@ __device__ __forceinline__ void store_in_cluster(const gemm_args &g,
                          : "memory");
         }
     }
-    const cluster_tile tile = {blockIdx.z, row - w.row, column - w.column, BLOCK_N};
-    sum_cluster<BLOCK_M, THREADS>(g, tile, (int)threadIdx.x, place);
+    const cluster_tile tile = {blockIdx.z, row - w.row, column - w.column, BLOCK_M, BLOCK_N};
+    sum_cluster<THREADS>(g, tile, (int)threadIdx.x, place);
 }
 
 template <order>

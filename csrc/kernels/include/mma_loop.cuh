@@ -13,72 +13,90 @@
 
 #include "mma_gemm.cuh"
 
-template <order OF_A, order OF_B, bool CHUNKS>
-__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
-                                           const operand_matrix &A, const operand_matrix &B,
-                                           unsigned ring, const warp_place &w) {
-    constexpr int STEPS = SLABS * GROUPS;
+template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
+    typedef tile_copies<OF_A, OF_B, ALIGNED> all_copies;
+    static constexpr int STEPS = SLABS * GROUPS;
     static_assert(STEPS % 2 == 0, "the set of B's registers must be known in each step");
-    const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
-    const unsigned a_from = reads_of_a<OF_A>(w);
-    const unsigned b_from = A_TILE + reads_of_b<OF_B>(w);
-    typedef tile_copies<OF_A, OF_B, CHUNKS> all_copies;
-    all_copies copies;
-    copies.start(A, B, K);
     /* Copies are spread over the products of 16 rows, except those of the last step; copies through
      * registers are spaced as far apart as possible. */
-    constexpr int PLACES = M_TILES * (STEPS - 1);
-    constexpr int A_TURN = (all_copies::COUNT + PLACES - 1) / PLACES;
-    constexpr int GAP =
+    static constexpr int PLACES = M_TILES * (STEPS - 1);
+    static constexpr int A_TURN = (all_copies::COUNT + PLACES - 1) / PLACES;
+    static constexpr int GAP =
         all_copies::ASYNC ? 1 : PLACES / ((all_copies::COUNT + A_TURN - 1) / A_TURN);
+
+    number (&sum)[M_TILES][N_TILES][4];
+    all_copies copies;
+    const unsigned ring, a_from, b_from;
+    unsigned at, free; /* the stage that is multiplied, and the one that is filled */
+    a_fragment a;
+    b_fragment b[2];
+
+    __device__ __forceinline__ k_loop(number (&of)[M_TILES][N_TILES][4], const operand_matrix &A,
+                                      const operand_matrix &B, long long K, unsigned ring_,
+                                      const warp_place &w)
+        : sum(of), ring(ring_), a_from(reads_of_a<OF_A>(w)),
+          b_from(A_TILE + reads_of_b<OF_B>(w)), at(ring_), free(ring_ + (STAGES - 1) * STAGE) {
+        copies.start(A, B, K);
+    }
+
     /* Waits for all but the newest STAGES - 2 tiles. */
-    auto landed = [&]() {
+    __device__ __forceinline__ static void landed() {
         if (all_copies::ASYNC) {
             copy_async_commit();
             copy_async_wait<STAGES - 2>();
         }
         __syncthreads();
-    };
-#pragma unroll 1
-    for (int tile = 0; tile < STAGES - 2; tile++) {
-        copies.copy_tile(ring + tile * STAGE);
-        if (all_copies::ASYNC) copy_async_commit();
     }
-    copies.copy_tile(ring + (STAGES - 2) * STAGE);
-    landed();
 
-    a_fragment a;
-    b_fragment b[2];
-#pragma unroll
-    for (int m = 0; m < M_TILES; m++) {
-        load_a<OF_A>(a, ring + a_from, m, 0);
-    }
-    load_b<OF_B>(b[0], ring + b_from, 0, 0);
-    unsigned at = ring, free = ring + (STAGES - 1) * STAGE;
+    __device__ __forceinline__ void begin() {
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; tile++) {
-        unsigned from = at;
+        for (int tile = 0; tile < STAGES - 2; tile++) {
+            copies.copy_tile(ring + tile * STAGE);
+            if (all_copies::ASYNC) copy_async_commit();
+        }
+        copies.copy_tile(ring + (STAGES - 2) * STAGE);
+        landed();
 #pragma unroll
-        for (int step = 0; step < STEPS; step++) {
-            const int then = (step + 1) % STEPS, group = step % GROUPS;
-            if (then == 0) {
-                landed();
-                free = at;
-                from = at = at == ring + (STAGES - 1) * STAGE ? ring : at + STAGE;
-            }
-            load_b<OF_B>(b[(step + 1) % 2], from + b_from, then % GROUPS, then / GROUPS);
+        for (int m = 0; m < M_TILES; m++) {
+            load_a<OF_A>(a, ring + a_from, m, 0);
+        }
+        load_b<OF_B>(b[0], ring + b_from, 0, 0);
+    }
+
+    /* The steps of a tile from STEP on; `from`: the tile that is loaded. A template, because
+     * `#pragma unroll` may give up on a loop with many copies, and then fragments are in memory. */
+    template <int STEP = 0> __device__ __forceinline__ void multiply_tile(unsigned from) {
+        constexpr int then = (STEP + 1) % STEPS, group = STEP % GROUPS;
+        if (then == 0) {
+            landed();
+            free = at;
+            from = at = at == ring + (STAGES - 1) * STAGE ? ring : at + STAGE;
+        }
+        load_b<OF_B>(b[(STEP + 1) % 2], from + b_from, then % GROUPS, then / GROUPS);
 #pragma unroll
-            for (int m = 0; m < M_TILES; m++) {
-                multiply(&sum[m][group * GROUP_TILES], a, m, b[step % 2]);
-                if (then % GROUPS == 0) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
-                const int place = step * M_TILES + m;
+        for (int m = 0; m < M_TILES; m++) {
+            multiply(&sum[m][group * GROUP_TILES], a, m, b[STEP % 2]);
+            if (then % GROUPS == 0) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
+            const int place = STEP * M_TILES + m;
 #pragma unroll
-                for (int i = 0; i < A_TURN; i++) {
-                    if (place % GAP == 0) copies.copy(free, place / GAP * A_TURN + i);
-                }
+            for (int i = 0; i < A_TURN; i++) {
+                if (place % GAP == 0) copies.copy(free, place / GAP * A_TURN + i);
             }
         }
+        if constexpr (then != 0) multiply_tile<STEP + 1>(from);
     }
+};
+
+template <order OF_A, order OF_B, int ALIGNED>
+__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
+                                           const operand_matrix &A, const operand_matrix &B,
+                                           unsigned ring, const warp_place &w) {
+    k_loop<OF_A, OF_B, ALIGNED> loop(sum, A, B, K, ring, w);
+    const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
+    loop.begin();
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; tile++)
+        loop.multiply_tile(loop.at);
 }
 
 #endif

@@ -11,8 +11,8 @@
  * thread adds 16 bytes of sums; if there are many parts, up to 32 threads each add a share of them,
  * and combine these in shared memory, two by two.
  *
- * With few parts, kernels by mma.sync, and those of 16 bits by wgmma, need no second launch and no
- * workspace from sm_90 on. The blocks of a tile of C are a cluster and leave their sums in shared
+ * With few parts, kernels by mma.sync, and those by wgmma for few rows or columns of 16 bits, need
+ * no second launch and no workspace from sm_90 on. The blocks of a tile of C are a cluster and leave their sums in shared
  * memory. Then each adds, for its share of the tile, the sums of all: two barriers of the cluster
  * in place of a launch.
  *
@@ -211,22 +211,22 @@ __device__ __forceinline__ uint4 load_of_rank(unsigned from, unsigned rank) {
     return v;
 }
 
-/* Where a cluster adds a tile: matrix z of C, its first row and column, and its columns. */
+/* Where a cluster adds a tile: matrix z of C, the tile's first row and column, and its size. */
 typedef struct cluster_tile {
     long long z, row, column;
-    int columns;
+    int rows, columns;
 } cluster_tile;
 
 /* Each block has the sums of its part of K in shared memory: 16 bytes of them at place(row, vector).
  * It adds those of all parts for its share of the tile of C, by threads 0 to THREADS - 1. */
-template <int ROWS, int THREADS, typename Place>
+template <int THREADS, typename Place>
 __device__ __forceinline__ void sum_cluster(const gemm_args &g, const cluster_tile &tile,
                                             int thread, Place place) {
     constexpr int LOADS = 4; /* in flight */
     const int across = tile.columns / PART_WIDE, parts = (int)cluster_size();
     cluster_barrier();
 #pragma unroll 1
-    for (int i = (int)cluster_rank() * THREADS + thread; i < ROWS * across; i += parts * THREADS) {
+    for (int i = (int)cluster_rank() * THREADS + thread; i < tile.rows * across; i += parts * THREADS) {
         const unsigned from = place(i / across, i % across);
         const long long r = tile.row + i / across, c = tile.column + i % across * PART_WIDE;
         if (r >= g.M || c >= g.N) continue;

@@ -6,6 +6,7 @@
  * 32 up to MOST_COLUMNS, are an argument: with those that share C evenly among the multiprocessors
  * no wave of tiles is nearly empty. A tile at C's right edge computes no more columns than exist.
  * Blocks go over all matrices of a batch, so the ring stays full. It has as many stages as fit.
+ * Few rows or columns have kernels of their own (wgmma_thin.cuh).
  *
  * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2;
  * of 192 x 192: 1152 clocks for 48 KiB; of 64 x 128: 256 for 24 KiB. Of 256 x 128, 1024 for 48 KiB;
@@ -29,7 +30,6 @@ typedef unsigned short operand;
 
 constexpr int BLOCK_K = 64; /* per stage: 128 bytes */
 constexpr int A_TILE = BLOCK_M * 128;
-constexpr int ALL_CONSUMERS = 8; /* a barrier */
 constexpr int MOST_COLUMNS = WGMMA_MOST_COLUMNS(BLOCK_M), REGISTERS = MOST_COLUMNS / 2;
 
 /* Fills the next stage with the tiles of one step of K. A K-major tile is one box; an MN-major one
@@ -42,54 +42,33 @@ __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
     const unsigned a = r.stages + r.at * r.stage_bytes, b = a + A_TILE;
     const int z_a = g.batch_a ? z : 0, z_b = g.batch_b ? z : 0, k = step * BLOCK_K;
     barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
-    barrier_expect(full, w.copied);
+    barrier_expect(full, w.stage_bytes);
     if (A_ACROSS) {
 #pragma unroll
         for (int m = 0; m < BLOCK_M; m += 64)
-            if (m < w.box_a.rows) tma_load(a + m * 128, a_map, full, row + m, k, z_a);
+            tma_load(a + m * 128, a_map, full, row + m, k, z_a);
     } else {
         tma_load(a, a_map, full, k, row, z_a);
     }
     if (B_ACROSS) {
 #pragma unroll
         for (int n = 0; n < MOST_COLUMNS; n += 64)
-            if (n < w.box_b.rows) tma_load(b + n * 128, b_map, full, column + n, k, z_b);
+            if (n < w.columns) tma_load(b + n * 128, b_map, full, column + n, k, z_b);
     } else {
         tma_load(b, b_map, full, k, column, z_b);
     }
 }
 
-/* ---- what no box writes: zeros in all stages, so that no product reads what was never written ----
- */
-
-/* Of an operand's tile of `rows` x 128 bytes at `at` in a stage. */
-__device__ __forceinline__ void clear_tile(const ring &r, unsigned at, int rows,
-                                           const wgmma_box &box, int stages) {
-    if (box.rows == rows && box.pieces == 8) return;
-    for (int i = threadIdx.x - 128; i < rows * 8; i += 128 * CONSUMERS) {
-        const int row = i / 8, piece = i % 8 ^ row % 8; /* swizzled */
-        if (row < box.rows && piece < box.pieces) continue;
-        for (int s = 0; s < stages; s++) {
-            asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(
-                             r.stages + s * r.stage_bytes + at + i * 16),
-                         "r"(0)
-                         : "memory");
-        }
+/* Those of all steps of a work item. */
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void fill_all(const gemm_args &g, const wgmma_args &w,
+                                         const tensor_map *a_map, const tensor_map *b_map, ring &r,
+                                         const block_work &at) {
+    for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
+        fill<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
+                                 at.tile.column * w.columns, at.z);
     }
 }
-
-/* By the warpgroups that multiply, while the first copies are on their way. */
-__device__ __forceinline__ void clear_rest(const wgmma_args &w, const ring &r) {
-    if (w.copied == r.stage_bytes) return;
-    const int stages = w.list.items > (int)gridDim.x ? r.count
-                                                     : min(r.count, w.list.even_steps + 1);
-    clear_tile(r, 0, BLOCK_M, w.box_a, stages);
-    clear_tile(r, A_TILE, (r.stage_bytes - A_TILE) / 128, w.box_b, stages);
-    fence_async_proxy();
-    group_barrier(ALL_CONSUMERS, 128 * CONSUMERS);
-}
-
-/* ---- products ---- */
 
 /* Waits for a stage and starts its products, d (+)= A B, for as many columns as d has. */
 template <int A_ACROSS, int B_ACROSS, int COUNT>
@@ -114,12 +93,13 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int c
 
 /* The sum over all of K, for a warpgroup's 64 rows of a tile of `columns`, which are COLUMNS or
  * more. Each width has a loop of its own, since wgmma's is part of the instruction. */
-template <int A_ACROSS, int B_ACROSS, int COLUMNS = 32>
-__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, int consumer,
-                                           int steps, int columns) {
-    if constexpr (COLUMNS < MOST_COLUMNS) {
+template <int A_ACROSS, int B_ACROSS, int COLUMNS, int STEP = COLUMNS, int COUNT>
+__device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int consumer, int steps,
+                                           int columns) {
+    if constexpr (COLUMNS < 2 * COUNT) {
         if (columns > COLUMNS)
-            return accumulate<A_ACROSS, B_ACROSS, COLUMNS + 32>(sum, r, consumer, steps, columns);
+            return accumulate<A_ACROSS, B_ACROSS, COLUMNS + STEP, STEP>(sum, r, consumer, steps,
+                                                                        columns);
     }
     float (&used)[COLUMNS / 2] = reinterpret_cast<float (&)[COLUMNS / 2]>(sum);
     sum_stages<BLOCK_M == 64 ? 2 : 1>(
@@ -196,30 +176,6 @@ __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum
     }
 }
 
-/* Leaves the sums in the ring, for the blocks of the cluster, which add them to C. A row's vectors are
- * swizzled, so that 16 lanes that write together, of 4 rows, have 128 different bytes. */
-__device__ __forceinline__ void store_in_cluster(const gemm_args &g, const float (&sum)[REGISTERS],
-                                                 const ring &r, int consumer,
-                                                 const cluster_tile &tile) {
-    constexpr int MOST = CLUSTER_BYTES / (4 * BLOCK_M), COLUMNS = MOST < MOST_COLUMNS ? MOST : MOST_COLUMNS;
-    const int t = threadIdx.x % 128;
-    auto place = [&](int row, int at) {
-        return r.stages + (unsigned)(row * tile.columns * 4 + ((at ^ row % 4 * 2) << 4));
-    };
-    group_barrier(ALL_CONSUMERS, 128 * CONSUMERS); /* no tile is read any more */
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int row = consumer * 64 + t / 32 * 16 + t % 32 / 4 + h * 8;
-#pragma unroll
-        for (int j = 0; j < COLUMNS / 8; j++) {
-            if (8 * j < tile.columns)
-                shared_store_pair(place(row, 2 * j + t % 4 / 2) + t % 2 * 8, sum[4 * j + 2 * h],
-                                  sum[4 * j + 2 * h + 1]);
-        }
-    }
-    sum_cluster<BLOCK_M, 128 * CONSUMERS>(g, tile, (int)threadIdx.x - 128, place);
-}
-
 /* Adds beta times the old C. In few instructions per element: those of all that a block skips pass
  * through the instruction cache, too. */
 __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTERS], int row0,
@@ -249,11 +205,6 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
                                        unsigned &turn, bool last) {
     const int row = at.tile.row * BLOCK_M + consumer * 64;
     const int column = at.tile.column * w.columns;
-    if (cluster_size() > 1) {
-        store_in_cluster(g, sum, r, consumer,
-                         {at.z, at.tile.row * BLOCK_M, column, w.columns});
-        return;
-    }
     if (g.split > 1) {
         store_part(g, sum, matrix_of(w, at), row, column, w.columns);
         return;
@@ -274,8 +225,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
-    const int first = (int)cluster_number();
-    block_work at = work_of(w, first); /* while other warps make the barriers */
+    block_work at = work_of(w, blockIdx.x); /* while other warps make the barriers */
     ring r =
         ring_init(w.stages, A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128);
     const int warp = warp_of_block();
@@ -283,21 +233,17 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one()) {
-            for (int item = first; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
-                for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
-                    fill<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
-                                             at.tile.column * w.columns, at.z);
-                }
-            }
+            for (int item = blockIdx.x; item < w.list.items;
+                 item += gridDim.x, at = work_of(w, item))
+                fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, at);
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
-        clear_rest(w, r);
         unsigned turn = 0;
-        for (int item = first; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
+        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
             float sum[REGISTERS];
-            accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, at.steps.end - at.steps.first,
+            accumulate<A_ACROSS, B_ACROSS, 32>(sum, r, consumer, at.steps.end - at.steps.first,
                                            min(w.columns, (int)g.N - at.tile.column * w.columns));
             finish(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);
         }

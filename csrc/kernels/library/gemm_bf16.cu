@@ -8,7 +8,7 @@
  * Differs from fp16 by the type: fp32's range, 8 significant bits.
  */
 #define WGMMA_INPUT "bf16"
-#include "wgmma_16bit.cuh"
+#include "wgmma_thin.cuh"
 
 WGMMA_PREPARE(gemm_bf16_pack, pack)
 WGMMA_PREPARE(gemm_bf16_reduce, sum_parts)
@@ -16,3 +16,7 @@ WGMMA_PRODUCT(gemm_bf16, 0, 0)
 WGMMA_PRODUCT(gemm_bf16_b, 0, 1)
 WGMMA_PRODUCT(gemm_bf16_a, 1, 0)
 WGMMA_PRODUCT(gemm_bf16_ab, 1, 1)
+WGMMA_THIN_PRODUCT(gemm_bf16_thin, 0, 0)
+WGMMA_THIN_PRODUCT(gemm_bf16_thin_b, 0, 1)
+WGMMA_THIN_PRODUCT(gemm_bf16_thin_a, 1, 0)
+WGMMA_THIN_PRODUCT(gemm_bf16_thin_ab, 1, 1)

@@ -8,7 +8,7 @@
  * Differs from tf32 by the type, and by reading both operands in place.
  */
 #define WGMMA_INPUT "f16"
-#include "wgmma_16bit.cuh"
+#include "wgmma_thin.cuh"
 
 WGMMA_PREPARE(gemm_fp16_pack, pack)
 WGMMA_PREPARE(gemm_fp16_reduce, sum_parts)
@@ -16,3 +16,7 @@ WGMMA_PRODUCT(gemm_fp16, 0, 0)
 WGMMA_PRODUCT(gemm_fp16_b, 0, 1)
 WGMMA_PRODUCT(gemm_fp16_a, 1, 0)
 WGMMA_PRODUCT(gemm_fp16_ab, 1, 1)
+WGMMA_THIN_PRODUCT(gemm_fp16_thin, 0, 0)
+WGMMA_THIN_PRODUCT(gemm_fp16_thin_b, 0, 1)
+WGMMA_THIN_PRODUCT(gemm_fp16_thin_a, 1, 0)
+WGMMA_THIN_PRODUCT(gemm_fp16_thin_ab, 1, 1)

@@ -70,7 +70,7 @@ __device__ __forceinline__ void load_slab(slab_fragments &x, unsigned a_from, un
     }
 }
 
-template <order OF_A, order OF_B, bool CHUNKS>
+template <order OF_A, order OF_B, int ALIGNED>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
                                            unsigned ring, const warp_place &w) {
@@ -85,7 +85,7 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
     const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
     const unsigned a_from = reads_of_a<OF_A>(w);
     const unsigned b_from = A_TILE + reads_of_b<OF_B>(w);
-    tile_copies<OF_A, OF_B, CHUNKS> copies;
+    tile_copies<OF_A, OF_B, ALIGNED> copies;
     copies.start(A, B, K);
     constexpr int COPIES = copies.COUNT, TURNS = GROUPS * M_TILES;
 #pragma unroll 1
