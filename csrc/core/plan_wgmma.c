@@ -351,7 +351,7 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t m = swapped ? p->N : p->M, n = swapped ? p->M : p->N;
     const int64_t band = TILE_ORDER_ROWS / tile_rows;
     const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, tile_rows);
-    const bool narrow = w->itemsize == 2 && ring_is_narrow(n, tile_columns);
+    const bool narrow = w->thin || (w->itemsize == 2 && ring_is_narrow(n, tile_columns));
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     /* A cluster takes all ranges of a tile as one item. */
@@ -384,9 +384,10 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.swapped = swapped;
         w->args->wgmma.stages = (int)ring_stages(tile, (int64_t)product->shared_bytes);
     }
-    product->blocks = (uint32_t)(product->cluster ? tiles * split
-                                 : full <= room   ? (tiles < room ? tiles : room)
-                                                  : ceil_div(full, ceil_div(full, room)));
+    const int64_t counted = w->thin ? tiles : full;
+    product->blocks = (uint32_t)(product->cluster  ? tiles * split
+                                 : counted <= room ? (tiles < room ? tiles : room)
+                                                   : ceil_div(counted, ceil_div(counted, room)));
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */

@@ -130,8 +130,7 @@ __device__ __forceinline__ void store_in_cluster(const gemm_args &g,
                          : "memory");
         }
     }
-    const cluster_tile tile = {blockIdx.z, row - w.row, column - w.column, BLOCK_M, BLOCK_N};
-    sum_cluster<THREADS>(g, tile, (int)threadIdx.x, place);
+    sum_cluster<BLOCK_M, BLOCK_N, THREADS>(g, row - w.row, column - w.column, place);
 }
 
 template <order>

@@ -302,8 +302,7 @@ store_in_cluster(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const w
             store_shared(place(r, c / V), reinterpret_cast<const uint4 &>(x[group][i]));
         }
     });
-    const cluster_tile tile = {blockIdx.z, row - w.row, column - w.column, BLOCK_M, BLOCK_N};
-    sum_cluster<THREADS>(g, tile, (int)threadIdx.x, place);
+    sum_cluster<BLOCK_M, BLOCK_N, THREADS>(g, row - w.row, column - w.column, place);
 }
 
 /* The kinds of stores differ for all threads alike, and each has code of its own: conditions around

@@ -211,39 +211,39 @@ __device__ __forceinline__ uint4 load_of_rank(unsigned from, unsigned rank) {
     return v;
 }
 
-/* Where a cluster adds a tile: matrix z of C, the tile's first row and column, and its size. */
-typedef struct cluster_tile {
-    long long z, row, column;
-    int rows, columns;
-} cluster_tile;
+/* The sum, over the blocks of the cluster, of the 16 bytes at this address. */
+__device__ __forceinline__ part_vector sum_of_cluster(unsigned from, int parts) {
+    constexpr int LOADS = 4; /* in flight */
+    part_vector sum = {};
+#pragma unroll 1
+    for (int first = 0; first < parts; first += LOADS) {
+        uint4 more[LOADS];
+#pragma unroll
+        for (int p = 0; p < LOADS; p++) {
+            if (first + p < parts) more[p] = load_of_rank(from, first + p);
+        }
+#pragma unroll
+        for (int p = 0; p < LOADS; p++) {
+            if (first + p < parts) add(sum, more[p]);
+        }
+    }
+    return sum;
+}
 
 /* Each block has the sums of its part of K in shared memory: 16 bytes of them at place(row, vector).
- * It adds those of all parts for its share of the tile of C, by threads 0 to THREADS - 1. */
-template <int THREADS, typename Place>
-__device__ __forceinline__ void sum_cluster(const gemm_args &g, const cluster_tile &tile,
-                                            int thread, Place place) {
-    constexpr int LOADS = 4; /* in flight */
-    const int across = tile.columns / PART_WIDE, parts = (int)cluster_size();
+ * It adds those of all parts for its share of the tile of C at (row, column). */
+template <int ROWS, int COLUMNS, int THREADS, typename Place>
+__device__ __forceinline__ void sum_cluster(const gemm_args &g, long long row, long long column,
+                                            Place place) {
+    constexpr int ACROSS = COLUMNS / PART_WIDE;
+    const int parts = (int)cluster_size();
     cluster_barrier();
 #pragma unroll 1
-    for (int i = (int)cluster_rank() * THREADS + thread; i < tile.rows * across; i += parts * THREADS) {
-        const unsigned from = place(i / across, i % across);
-        const long long r = tile.row + i / across, c = tile.column + i % across * PART_WIDE;
+    for (int i = (int)cluster_rank() * THREADS + threadIdx.x; i < ROWS * ACROSS;
+         i += parts * THREADS) {
+        const long long r = row + i / ACROSS, c = column + i % ACROSS * PART_WIDE;
         if (r >= g.M || c >= g.N) continue;
-        part_vector sum = {};
-#pragma unroll 1
-        for (int first = 0; first < parts; first += LOADS) {
-            uint4 more[LOADS];
-#pragma unroll
-            for (int p = 0; p < LOADS; p++) {
-                if (first + p < parts) more[p] = load_of_rank(from, first + p);
-            }
-#pragma unroll
-            for (int p = 0; p < LOADS; p++) {
-                if (first + p < parts) add(sum, more[p]);
-            }
-        }
-        finish(g, tile.z, r, c, sum);
+        finish(g, blockIdx.z, r, c, sum_of_cluster(place(i / ACROSS, i % ACROSS), parts));
     }
     cluster_barrier(); /* no block exits while others read from it */
 }

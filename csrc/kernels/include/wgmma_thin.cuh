@@ -8,67 +8,76 @@
  * writes to shared memory would be zeros, which take as long as other bytes.
  *
  * Such products move the bytes of the large operand, and few tiles have much K. So the blocks of a
- * tile may be a cluster that adds the ranges of K (split_k.cuh). Sums leave from registers, element
- * by element: 8 lanes have adjacent rows of the tile, 4 lanes pairs of columns.
+ * tile may be a cluster that adds the ranges of K (split_k.cuh). The sums of a warpgroup go to its
+ * buffers, in rows of C, and leave by 4 columns per thread: code that runs once is short.
  */
 #ifndef SMK_WGMMA_THIN_CUH
 #define SMK_WGMMA_THIN_CUH
 
 #include "wgmma_16bit.cuh"
 
-constexpr int THIN_SUMS = THIN_COLUMNS / 2, ALL_CONSUMERS = 8; /* a barrier */
+constexpr int THIN_SUMS = THIN_COLUMNS / 2;
 
-/* Where a thread's sum i is in the block's tile. */
-typedef struct tile_element {
-    int row, column;
-} tile_element;
-
-__device__ __forceinline__ tile_element element_of(int consumer, int i) {
-    const int t = threadIdx.x % 128;
-    return {consumer * 64 + t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8,
-            i / 4 * 8 + t % 4 * 2 + i % 2};
+/* Rows of C in a warpgroup's buffer, of 128 or 256 bytes: 64 x `columns` sums, or `columns` x 64 if
+ * the product is swapped. Vectors of 16 bytes are swizzled, so that what 8 lanes write, of one row
+ * of the product each, is in different banks. */
+__device__ __forceinline__ unsigned vector_of(unsigned buffer, bool swapped, int row, int v) {
+    return swapped ? buffer + row * 256 + ((v ^ row / 2 % 4 * 2) << 4)
+                   : buffer + row * 128 + ((v ^ row % 8) << 4);
 }
 
-/* Leaves the sums in the ring, for the blocks of the cluster, which add them to C; in rows of C. */
-__device__ __forceinline__ void add_in_cluster(const gemm_args &g, const wgmma_args &w,
-                                               const float (&sum)[THIN_SUMS], const ring &r,
-                                               int consumer, const block_work &at) {
-    const int first = at.tile.row * BLOCK_M;
-    const cluster_tile tile = w.swapped ? cluster_tile{at.z, 0, first, w.columns, BLOCK_M}
-                                        : cluster_tile{at.z, first, 0, BLOCK_M, w.columns};
-    const int pitch = tile.columns * 4 + 16; /* rows begin in different banks */
-    group_barrier(ALL_CONSUMERS, 128 * CONSUMERS); /* no stage is read any more */
+/* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. */
+__device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsigned buffer,
+                                           bool swapped, int columns) {
+    const int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4;
+    const unsigned at = swapped ? vector_of(buffer, true, 2 * q, row / 4) + row % 4 * 4
+                                : vector_of(buffer, false, row, q / 2) + q % 2 * 8;
 #pragma unroll
-    for (int i = 0; i < THIN_SUMS; i++) {
-        const tile_element e = element_of(consumer, i);
-        const int row = w.swapped ? e.column : e.row, column = w.swapped ? e.row : e.column;
-        if (e.column < w.columns) shared_store(r.stages + row * pitch + column * 4, sum[i]);
+    for (int j = 0; j < THIN_SUMS / 4; j++) {
+        if (8 * j >= columns) break;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float x = sum[4 * j + 2 * h], y = sum[4 * j + 2 * h + 1];
+            if (swapped) {
+                shared_store((at ^ h * 32) + j * 2048, x);
+                shared_store((at ^ h * 32) + j * 2048 + 256, y);
+            } else {
+                shared_store_pair((at ^ j * 32) + h * 1024, x, y);
+            }
+        }
     }
-    sum_cluster<128 * CONSUMERS>(
-        g, tile, (int)threadIdx.x - 128,
-        [&](int row, int vector) { return r.stages + row * pitch + vector * 16; });
 }
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
-                                           const float (&sum)[THIN_SUMS], int consumer,
-                                           const block_work &at) {
-    const float alpha = (float)g.alpha, beta = (float)g.beta;
-    const long long matrix = matrix_of(w, at);
-#pragma unroll
-    for (int i = 0; i < THIN_SUMS; i++) {
-        const tile_element e = element_of(consumer, i);
-        const int long_side = at.tile.row * BLOCK_M + e.row;
-        const int row = w.swapped ? e.column : long_side, column = w.swapped ? long_side : e.column;
-        if (row >= g.M || column >= g.N) continue;
-        if (g.split > 1) {
-            *sums_at(g, matrix, row, column) = sum[i];
-            continue;
-        }
-        REAL *c = g.C + at.z * g.batch_c + row * g.ldc + column;
-        const float x = alpha * sum[i];
-        *c = narrow(beta == 0 ? x : x + beta * widen(*c), REAL());
+                                           const float (&sum)[THIN_SUMS], const ring &r,
+                                           int consumer, const block_work &at) {
+    const int t = threadIdx.x % 128, parts = (int)cluster_size();
+    const bool swapped = w.swapped;
+    const unsigned buffer = r.out + consumer * OUT_BUFFERS * OUT_BUFFER;
+    group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
+    write_sums(sum, buffer, swapped, w.columns);
+    if (parts > 1) {
+        cluster_barrier();
+    } else {
+        group_barrier(1 + consumer, 128);
     }
+    const int first = at.tile.row * BLOCK_M + consumer * 64, log_vectors = swapped ? 4 : 3;
+    const int end = (swapped ? w.columns : 64) << log_vectors;
+    const bool to_workspace = g.split > 1 && parts == 1;
+#pragma unroll 1
+    for (int i = (int)cluster_rank() * 128 + t; i < end; i += parts * 128) {
+        const int row = i >> log_vectors, v = i & (1 << log_vectors) - 1;
+        const int c_row = row + (swapped ? 0 : first), c_column = 4 * v + (swapped ? first : 0);
+        if (c_row >= g.M || c_column >= g.N) continue;
+        const part_vector total = sum_of_cluster(vector_of(buffer, swapped, row, v), parts);
+        if (to_workspace) {
+            *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), c_row, c_column)) = total;
+        } else {
+            finish(g, at.z, c_row, c_column, total);
+        }
+    }
+    if (parts > 1) cluster_barrier(); /* no block exits while others read from it */
 }
 
 template <int A_ACROSS, int B_ACROSS>
@@ -78,28 +87,24 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
     const int first = (int)cluster_number(), rank = (int)cluster_rank();
-    block_work at = work_of(w, first, rank); /* while other warps make the barriers */
+    block_work at = work_of<true>(w, first, rank); /* while other warps make the barriers */
     ring r = ring_init(w.stages, A_TILE + (B_ACROSS ? 64 : w.columns) * 128);
     const int warp = warp_of_block();
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one()) {
-            for (int item = first; item < w.list.items; item += gridDim.x, at = work_of(w, item))
+            for (int item = first; item < w.list.items; item += gridDim.x, at = work_of<true>(w, item))
                 fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, at);
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
-        for (int item = first; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
+        for (int item = first; item < w.list.items; item += gridDim.x, at = work_of<true>(w, item)) {
             float sum[THIN_SUMS];
             accumulate<A_ACROSS, B_ACROSS, 8>(sum, r, consumer, at.steps.end - at.steps.first,
                                               w.columns);
-            if (cluster_size() > 1) {
-                add_in_cluster(g, w, sum, r, consumer, at);
-            } else {
-                store_thin(g, w, sum, consumer, at);
-            }
+            store_thin(g, w, sum, r, consumer, at);
         }
     }
 }
