@@ -25,11 +25,11 @@ from drawn import log_uniform, medians, seeded
 from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
-Tile = tuple[int, int, int]  # block_m, block_n (0: thin), split
+Tile = tuple[int, int, int]  # block_m, block_n, split
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
 WIDTHS = range(32, 257, 32)
-THIN = 32  # rows or columns of C, for which there are other kernels
+THIN, THIN_UNIT = 32, 8  # up to 32 rows or columns of C may have other kernels: block_n = 8
 MOST_OPERATIONS = 2**36
 FAR = 1.6  # what is expected to take as many times as long as the fastest is seldom timed ...
 SELDOM = 0.15
@@ -56,9 +56,11 @@ def tiles(batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
     steps = math.ceil(k / 64)
     for block_m, most in MOST_COLUMNS.items():
         widest = min(most, max(32, math.ceil(n / 32) * 32))
-        for block_n in (0,) if min(m, n) <= THIN else range(32, widest + 1, 32):
-            across = math.ceil(n / block_n) if block_n else 1
-            count = math.ceil((m if block_n else max(m, n)) / block_m) * across * batch
+        thin = (THIN_UNIT,) if min(m, n) <= THIN else ()
+        for block_n in (*thin, *range(32, widest + 1, 32)):
+            wide = block_n > THIN_UNIT
+            count = math.ceil((m if wide else max(m, n)) / block_m) * batch
+            count *= math.ceil(n / block_n) if wide else 1
             ranges = {*range(1, 9), 9, 13, multiprocessors // count, 2 * multiprocessors // count}
             for split in sorted(ranges):
                 if split == 1 or (1 < split <= min(2 * multiprocessors / count, steps / 2)):
@@ -181,7 +183,7 @@ def main() -> None:
     lines = record["lines"]
     samples(record, lines)
     packaged = {
-        (64 * (i + 1), 32 * j): row
+        (64 * (i + 1), 32 * j or THIN_UNIT): row
         for i, rows in enumerate(read_costs())
         for j, row in enumerate(rows)
     }
@@ -200,7 +202,7 @@ def main() -> None:
     for block_m, most in MOST_COLUMNS.items():
         rows = [
             "{" + ", ".join(f"{x:.4g}" for x in costs.get((block_m, block_n), untimed)) + "}"
-            for block_n in (0, *WIDTHS[: most // 32])
+            for block_n in (THIN_UNIT, *WIDTHS[: most // 32])
         ]
         text += "{" + ",\n ".join(rows) + "},\n"
     COSTS.write_text(text)

@@ -157,10 +157,11 @@ void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
  * are those of the larger side. */
 typedef enum smk_thin { SMK_THICK, SMK_THIN_COLUMNS, SMK_THIN_ROWS } smk_thin;
 
-/* Whether it is planned so: where no columns of tiles are given in `values`. */
+/* Whether it is planned so: block_n is THIN_UNIT in `values`, which ring_choose() may set. */
 smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n);
 
-/* A product whose tiles have `rows` x `columns`, and its K ranges. columns 0: thin. */
+/* A product whose tiles have `rows` x `columns`, and its K ranges. columns
+ * THIN_UNIT: thin. */
 typedef struct ring_work {
     double m, n, steps, batch, multiprocessors;
     double rows, columns, ranges;

@@ -14,14 +14,18 @@
 
 enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, WIDTHS = 9 };
 
-/* Microseconds per unit of each term, by rows of a tile and columns / 32; 0: thin. */
+/* Microseconds per unit of each term, by rows of a tile and columns / 32; first: thin. */
 static const float COSTS[][WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
 
+static bool is_thin(int64_t m, int64_t n) {
+    return m * n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
+}
+
 smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n) {
-    const bool thin = m * n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
-    if (!variant->wgmma.columns || !thin || values[smk_variant_param(variant, "block_n")])
+    if (!variant->wgmma.columns || !is_thin(m, n) ||
+        values[smk_variant_param(variant, "block_n")] != THIN_UNIT)
         return SMK_THICK;
     return m < n ? SMK_THIN_ROWS : SMK_THIN_COLUMNS;
 }
@@ -64,7 +68,7 @@ static double weight_of(const ring_operand *x) {
 }
 
 void ring_terms(const ring_work *c, double out[RING_TERMS]) {
-    const bool thin = c->columns == 0;
+    const bool thin = c->columns == THIN_UNIT;
     const double columns = thin ? round_to(c->n, 8) : c->columns;
     const double down = up(c->m / c->rows), across = up(c->n / columns);
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
@@ -124,6 +128,27 @@ static int64_t next_ranges(int64_t ranges, double wave) {
     return next;
 }
 
+/* The best of what has been tried. */
+typedef struct ring_choice {
+    double time;
+    int64_t columns, ranges;
+} ring_choice;
+
+/* Tries `ranges` of K, or if it is 0 those that are worth it, with tiles of so many columns. */
+static void try_columns(ring_work *c, int64_t columns, int64_t ranges, ring_choice *best) {
+    c->columns = (double)columns;
+    const bool thin = columns == THIN_UNIT, given = ranges > 0;
+    const double tiles = up(c->m / c->rows) * (thin ? 1 : up(c->n / c->columns)) * c->batch;
+    const double wave = c->multiprocessors / tiles;
+    const double most_ranges = least(2 * wave, c->steps / 2);
+    for (int64_t tried = given ? ranges : 1;; tried = next_ranges(tried, wave)) {
+        c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
+        const double time = ring_predicts(c);
+        if (time <= best->time) *best = (ring_choice){time, columns, (int64_t)c->ranges};
+        if (given || (double)next_ranges(tried, wave) > most_ranges) return;
+    }
+}
+
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
                    int64_t multiprocessors) {
@@ -132,39 +157,32 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     int64_t *split = &values[smk_variant_param(variant, "split")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t steps = ceil_div(sizes[2] * dtype->itemsize, STEP_BYTES);
-    const smk_thin thin = ring_thin(variant, values, sizes[0], sizes[1]);
-    const bool swapped = thin == SMK_THIN_ROWS;
     const int64_t widest = WGMMA_MOST_COLUMNS(rows), exist = round_up(sizes[1], 32);
-    const int64_t first = thin || *columns ? *columns : 32;
-    const int64_t last = thin || *columns ? *columns : widest < exist ? widest : exist;
-    const int64_t given = *split < steps ? *split : steps;
-    double shortest = INFINITY;
-    ring_work c = {.m = (double)sizes[swapped],
-                   .n = (double)sizes[!swapped],
+    const bool thin = is_thin(sizes[0], sizes[1]), swapped = thin && sizes[0] < sizes[1];
+    const int64_t given = *columns == THIN_UNIT && !thin ? 0 : *columns;
+    const int64_t ranges = *split < steps ? *split : steps;
+    ring_work c = {.m = (double)sizes[0],
+                   .n = (double)sizes[1],
                    .steps = (double)steps,
                    .batch = (double)batch,
                    .multiprocessors = (double)multiprocessors,
                    .rows = (double)rows,
-                   .operands = {operands[swapped], operands[!swapped]}};
-    *columns = last;
-    *split = given > 1 ? given : 1;
-    if (c.m * c.n * c.steps * c.batch == 0) return 0;
-    const bool chosen = given > 0;
-    for (int64_t n = first; n <= last; n += 32) {
-        const double tiles = up(c.m / c.rows) * (thin ? 1 : up(c.n / (double)n)) * c.batch;
-        const double wave = c.multiprocessors / tiles;
-        const double most_ranges = least(2 * wave, c.steps / 2);
-        c.columns = (double)n;
-        for (int64_t ranges = chosen ? *split : 1;; ranges = next_ranges(ranges, wave)) {
-            c.ranges = chosen ? (double)ranges : up(c.steps / up(c.steps / (double)ranges));
-            const double time = ring_predicts(&c);
-            if (time <= shortest) {
-                shortest = time;
-                *columns = n;
-                if (!chosen) *split = (int64_t)c.ranges;
-            }
-            if (chosen || (double)next_ranges(ranges, wave) > most_ranges) break;
-        }
-    }
-    return shortest;
+                   .operands = {operands[0], operands[1]}};
+    ring_choice best = {INFINITY, given ? given : widest, ranges > 1 ? ranges : 1};
+    const bool empty = c.m * c.n * c.steps * c.batch == 0;
+    for (int64_t n = 32; !empty && !given && n <= widest && n <= exist; n += 32)
+        try_columns(&c, n, ranges, &best);
+    if (!empty && given > THIN_UNIT) try_columns(&c, given, ranges, &best);
+    if (swapped)
+        c = (ring_work){.m = c.n,
+                        .n = c.m,
+                        .steps = c.steps,
+                        .batch = c.batch,
+                        .multiprocessors = c.multiprocessors,
+                        .rows = c.rows,
+                        .operands = {operands[1], operands[0]}};
+    if (!empty && thin && given <= THIN_UNIT) try_columns(&c, THIN_UNIT, ranges, &best);
+    *columns = best.columns;
+    *split = best.ranges;
+    return empty ? 0 : best.time;
 }

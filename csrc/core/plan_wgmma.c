@@ -20,7 +20,6 @@
 #include "../kernels/args.h"
 
 enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
-enum { THIN_UNIT = 8 /* columns of wgmma's second operand */ };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -428,11 +427,11 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     const int64_t z = batch_z_size(&batch) < MAX_GRID_Z ? batch_z_size(&batch) : MAX_GRID_Z;
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, given, sizeof values[0] * (size_t)variant->n_params);
-    const smk_thin thin = ring_thin(variant, values, problem->M, problem->N);
     ring_choose(variant, dtype, values, (int64_t[]){problem->M, problem->N, problem->K}, z,
                 (ring_operand[]){ring_operand_of(problem->a.ld, problem->a.step, dtype->itemsize),
                                  ring_operand_of(problem->b.step, problem->b.ld, dtype->itemsize)},
                 problem->multiprocessors);
+    const smk_thin thin = ring_thin(variant, values, problem->M, problem->N);
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
     smk_gemm splitting = *problem; /* of the wgmma kernels only the thin ones add by clusters */

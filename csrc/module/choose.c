@@ -251,7 +251,7 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .columns = columns,
                       .ranges = ranges};
     ring_operands((int64_t[]){m, n, k}, k_major, ITEMSIZE, work.operands);
-    if (columns == 0 && m < n) { /* thin: of the transposes */
+    if (columns == THIN_UNIT && m < n) { /* thin: of the transposes */
         const ring_operand a = work.operands[0];
         work.m = (double)n;
         work.n = (double)m;

@@ -26,6 +26,15 @@ __device__ __forceinline__ unsigned vector_of(unsigned buffer, bool swapped, int
                    : buffer + row * 128 + ((v ^ row % 8) << 4);
 }
 
+__device__ __forceinline__ part_vector load_sums(unsigned from) {
+    part_vector v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.at[0]), "=f"(v.at[1]), "=f"(v.at[2]), "=f"(v.at[3])
+                 : "r"(from)
+                 : "memory");
+    return v;
+}
+
 /* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. */
 __device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsigned buffer,
                                            bool swapped, int columns) {
@@ -70,7 +79,8 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
         const int row = i >> log_vectors, v = i & (1 << log_vectors) - 1;
         const int c_row = row + (swapped ? 0 : first), c_column = 4 * v + (swapped ? first : 0);
         if (c_row >= g.M || c_column >= g.N) continue;
-        const part_vector total = sum_of_cluster(vector_of(buffer, swapped, row, v), parts);
+        const unsigned from = vector_of(buffer, swapped, row, v);
+        const part_vector total = parts > 1 ? sum_of_cluster(from, parts) : load_sums(from);
         if (to_workspace) {
             *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), c_row, c_column)) = total;
         } else {
