@@ -71,7 +71,8 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
     } else {
         group_barrier(1 + consumer, 128);
     }
-    const int first = at.tile.row * BLOCK_M + consumer * 64, log_vectors = swapped ? 4 : 3;
+    const int first = at.tile.row * BLOCK_M + consumer * 64;
+    const int log_vectors = swapped ? 4 : w.columns <= 16 ? 2 : 3;
     const int end = (swapped ? w.columns : 64) << log_vectors;
     const bool to_workspace = g.split > 1 && parts == 1;
 #pragma unroll 1
