@@ -102,6 +102,9 @@ int64_t split_choose(const split_query *q);
 /* The most blocks of a cluster that all chips with clusters have. */
 enum { MAX_CLUSTER = 8 };
 
+/* Whether all clusters of so many blocks run at once, a block per multiprocessor. */
+bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors);
+
 /* Whether the blocks of a tile add so many ranges themselves, as a cluster. */
 bool split_in_cluster(const split_query *q, int64_t split);
 

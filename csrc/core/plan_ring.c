@@ -93,7 +93,8 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double elements = c->m * c->n * c->batch;
     /* As split_in_cluster() says. */
     const bool cluster =
-        thin && c->ranges > 1 && c->ranges <= MAX_CLUSTER && all <= c->multiprocessors;
+        thin && c->ranges > 1 &&
+        split_clusters_fit((int64_t)c->ranges, all / c->ranges, c->multiprocessors);
     const bool parts = c->ranges > 1 && !cluster;
     out[RING_CALL] = 1;
     out[RING_TILES] = waves + last;

@@ -49,11 +49,18 @@ enum {
 static const double ALONE = 1.7;
 static const double UNALIGNED = 1.45;
 
-/* The blocks of a cluster run on the multiprocessors of one GPC. So clusters that have to fill the
- * device find no room: they take up to 1.2 times as long as two launches. */
+/* The blocks of a cluster run on the multiprocessors of one GPC, which is not divided without a rest.
+ * By blocks of a cluster: the most clusters that an H200, of 132 multiprocessors, runs at once. One
+ * more takes 1.3 times as long (results/columns-nvidia-h200). */
+static const double CLUSTERS[MAX_CLUSTER + 1] = {0, 132, 66, 39, 30, 22, 17, 15, 15};
+
+bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors) {
+    return blocks <= MAX_CLUSTER && clusters * 132 <= CLUSTERS[blocks] * multiprocessors;
+}
+
 bool split_in_cluster(const split_query *q, int64_t split) {
-    return q->clusters && split > 1 && split <= MAX_CLUSTER &&
-           q->tiles * split <= q->multiprocessors;
+    return q->clusters && split > 1 &&
+           split_clusters_fit(split, (double)q->tiles, (double)q->multiprocessors);
 }
 
 static double clocks_of(const split_query *q, int64_t split) {
