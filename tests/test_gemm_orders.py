@@ -55,6 +55,21 @@ def test_a_kernel_for_each(row, dtype, of_a, of_b):
     assert launch["entry"] == f"gemm_{row.name}" + (f"_{end}" if end else "")
 
 
+@pytest.mark.parametrize(
+    ("row", "dtype"), [case for case in CASES if case.values[0].name in ("mma_fp16", "mma_bf16")]
+)
+@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
+def test_rows_at_4_bytes_are_copied_in_pairs(row, dtype, of_a, of_b, rng):
+    """16-bit rows that begin at multiples of 4 bytes have asynchronous copies."""
+    a = lying(random_matrix(rng, (66, 70), dtype), of_a)
+    b = lying(random_matrix(rng, (70, 130), dtype), of_b)
+    for params in ({"warp_n": 32}, SMALL):
+        trace = smemkern.trace("gemm", a, b, variant=row.name, **params)
+        assert_gemm(trace.result, a, b, row=row)
+        assert trace.hazards == ()
+        assert {r.width for r in trace.global_ if r.direction == "read"} == {4}
+
+
 @pytest.mark.parametrize("small", [False, True], ids=["default", "small"])
 @IN_TURN
 @pytest.mark.parametrize(("row", "dtype"), CASES)

@@ -65,6 +65,24 @@ extern "C" __global__ void load_one(const __grid_constant__ Map map, const int *
     wait(&b, 0);
     for (int k = threadIdx.x; k < whole; k += 32) out[k] = tile[k];
 }
+// A box into shared memory; meanwhile other threads write 16-byte chunks, of which `free` has a 1.
+extern "C" __global__ void load_beside(const __grid_constant__ Map map, const unsigned char *free,
+                                       uint4 *out, int bytes, int chunks) {
+    uint4 *tile = (uint4 *)aligned();
+    __shared__ u64 b;
+    const int c[5] = {0, 0, 0, 0, 0};
+    if (threadIdx.x == 0) init(&b, 1), fence_init();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        arrive_expect(&b, bytes);
+        load_box(tile, map, c, &b);
+    }
+    for (int k = threadIdx.x; k < chunks; k += 32)
+        if (free[k]) tile[k] = make_uint4(k, k, k, k);
+    wait(&b, 0);
+    __syncthreads();
+    for (int k = threadIdx.x; k < chunks; k += 32) out[k] = tile[k];
+}
 __device__ void load_two(const Map &a, const Map &b, int row, unsigned char *out) {
     unsigned char *tile = aligned();
     __shared__ u64 bar;
@@ -212,6 +230,35 @@ def test_swizzles(nvrtc, device, rng, swizzle, dtype, rows):
     got, n = load(array, box, start, device, swizzle=swizzle)
     expected = swizzled(box_of(array, box, start).tobytes(), span, b"\xa5" * got.size)
     assert got.tobytes() == expected
+
+
+@pytest.mark.parametrize("columns", [8, 16, 24, 40])
+def test_between_short_rows_others_may_write(nvrtc, device, rng, columns):
+    """Rows shorter than the swizzle are 128 bytes apart, and what is between is not the copy's: it
+    is no race to write it, and never written if nobody does."""
+    rows, used = 16, columns * 2 // 16
+    m = smemkern.TensorMap(
+        random_array(rng, (rows, columns), "f2"), (rows, columns), swizzle="128B"
+    )
+    chunk = np.arange(8 * rows)
+    free = (chunk % 8 ^ chunk // 8 % 8) >= used
+    call = (1, 32, m)
+    rest = (2 * rows * columns, 8 * rows)
+    out = np.zeros((8 * rows, 4), "u4")
+    run = kernel("load_beside", 2)
+    run(*call, free.astype("u1"), out, *rest, shared_bytes=128 * rows + 1024, device=device)
+    assert np.array_equal(out[free], np.repeat(chunk[free], 4).reshape(-1, 4))
+
+    def hazards(written):
+        options = {"shared_bytes": 128 * rows + 1024}
+        found = smemkern.trace(run, *call, written.astype("u1"), out, *rest, **options)
+        return [h.kind for h in found.hazards]
+
+    assert hazards(free) == []
+    one = rng.choice(np.flatnonzero(free))
+    assert hazards(free & (chunk != one)) == ["uninitialised"]
+    one = rng.choice(np.flatnonzero(~free))
+    assert hazards(free | (chunk == one)) != []
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,9 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     if (skinny) {
         c.split = (double)skinny_split((int64_t)c.tiles, q->K, q->multiprocessors);
     } else {
-        const split_query query =
-            split_query_of(t->variant, t->dtype, &g, t->values, (int64_t[]){q->M, q->N, q->K},
-                           q->batch, step_of(t), q->aligned, q->multiprocessors,
-                           smk_has_clusters(q->sm));
+        const split_query query = split_query_of(
+            t->variant, t->dtype, &g, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
+            step_of(t), q->aligned, q->multiprocessors, smk_has_clusters(q->sm));
         const int64_t split = split_choose(&query);
         c.split = (double)split;
         c.cluster = split_in_cluster(&query, split);

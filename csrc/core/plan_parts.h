@@ -119,8 +119,8 @@ typedef struct split_output {
  * Multiplies the blocks of the only kernel of `s`, appends the partial sums to the workspace, and
  * fills in the arguments. */
 smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const smk_geometry *g,
-                    const int64_t *values, const smk_gemm *p, const batch_iterator *it, int64_t step,
-                    split_output out, launch_shape *s, smk_status *status);
+                    const int64_t *values, const smk_gemm *p, const batch_iterator *it,
+                    int64_t step, split_output out, launch_shape *s, smk_status *status);
 
 /* Appends the kernel that sums the K ranges, if there is more than one. */
 void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
@@ -156,8 +156,8 @@ typedef struct ring_operand {
 void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
                    ring_operand out[2]);
 
-/* A product of few columns, or rows, has kernels of its own: wgmma_thin.cuh. There m and operands[0]
- * are those of the larger side. */
+/* A product of few columns, or rows, has kernels of its own: wgmma_thin.cuh. There m and
+ * operands[0] are those of the larger side. */
 typedef enum smk_thin { SMK_THICK, SMK_THIN_COLUMNS, SMK_THIN_ROWS } smk_thin;
 
 /* Whether it is planned so: block_n is THIN_UNIT in `values`, which ring_choose() may set. */

@@ -86,8 +86,7 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     /* A narrow tile has fewer products, but needs all of A's bytes. */
     const double share = (rows + round_to(rest, 32)) / (rows + columns);
     const double steps = each * (waves + last * share);
-    const double copied =
-        least(c->n, round_to(columns, c->operands[1].mn_major && !thin ? 64 : 1));
+    const double copied = least(c->n, round_to(columns, c->operands[1].mn_major && !thin ? 64 : 1));
     const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
     const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
     const double elements = c->m * c->n * c->batch;

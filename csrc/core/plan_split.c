@@ -49,9 +49,9 @@ enum {
 static const double ALONE = 1.7;
 static const double UNALIGNED = 1.45;
 
-/* The blocks of a cluster run on the multiprocessors of one GPC, which is not divided without a rest.
- * By blocks of a cluster: the most clusters that an H200, of 132 multiprocessors, runs at once. One
- * more takes 1.3 times as long (results/columns-nvidia-h200). */
+/* The blocks of a cluster run on the multiprocessors of one GPC, which they may not fill. By blocks
+ * of a cluster: the most clusters that an H200, of 132 multiprocessors, runs at once. With one more
+ * products took 1.3 times as long (docs/history.md). */
 static const double CLUSTERS[MAX_CLUSTER + 1] = {0, 132, 66, 39, 30, 22, 17, 15, 15};
 
 bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors) {
@@ -127,9 +127,8 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
         .step_latency = passed ? LATENCY_PASSED : LATENCY / tiles_in_flight(variant, values),
         .range_bytes = (double)m * (double)pitch_of(dtype, n) * (double)(batch * sum),
         .tile_bytes = tile_bytes,
-        .resident = geometry->threads[0] < RESIDENT_THREADS
-                        ? RESIDENT_THREADS / geometry->threads[0]
-                        : 1,
+        .resident =
+            geometry->threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / geometry->threads[0] : 1,
         .multiprocessors = multiprocessors,
         .clusters = clusters && variant->split.clusters && tile_bytes <= CLUSTER_BYTES &&
                     tile_bytes <= (double)geometry->shared_bytes};
@@ -143,14 +142,15 @@ static bool is_aligned(const smk_matrix *x, int64_t rows, int64_t columns, int64
 }
 
 smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const smk_geometry *g,
-                    const int64_t *values, const smk_gemm *p, const batch_iterator *it, int64_t step,
-                    split_output out, launch_shape *s, smk_status *status) {
+                    const int64_t *values, const smk_gemm *p, const batch_iterator *it,
+                    int64_t step, split_output out, launch_shape *s, smk_status *status) {
     if (variant->split.rate == 0 || s->n_kernels == 0 || it->total == 0) return SMK_OK;
     const int64_t z = batch_z_size(it) < MAX_GRID_Z ? batch_z_size(it) : MAX_GRID_Z;
     const bool aligned = is_aligned(&p->a, p->M, p->K, dtype->itemsize) &&
                          is_aligned(&p->b, p->K, p->N, dtype->itemsize);
-    const split_query query = split_query_of(variant, dtype, g, values, (int64_t[]){p->M, p->N, p->K}, z,
-                                             step, aligned, p->multiprocessors, p->clusters);
+    const split_query query =
+        split_query_of(variant, dtype, g, values, (int64_t[]){p->M, p->N, p->K}, z, step, aligned,
+                       p->multiprocessors, p->clusters);
     int64_t split = values[smk_variant_param(variant, "split")];
     split = split == 0 ? split_choose(&query) : split < query.steps ? split : query.steps;
     out.plan->split = split > 1 ? split : 1;

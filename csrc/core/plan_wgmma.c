@@ -136,8 +136,8 @@ static void choose_layout(const builder *w, operand *s, int itemsize) {
     s->mn_major &= s->in_place || (!s->scaled && s->rows >= PACK_TILE);
 }
 
-/* Boxes of an MN-major tile have 128 bytes of its lines, or all of fewer columns, for each of `deep`
- * k. */
+/* Boxes of an MN-major tile have 128 bytes of its lines, or all of fewer columns, for each of
+ * `deep` k. */
 static void box_of(const operand *s, uint32_t box[2]) {
     const int64_t wide = SWIZZLE_BYTES / s->element;
     box[0] = (uint32_t)(s->mn_major && s->tile < wide && s->element == 2 ? s->tile : wide);

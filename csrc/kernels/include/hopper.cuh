@@ -216,9 +216,9 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
  * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1}
  * in d[4 j + 2 h + {0, 1}]. C: the registers' constraint. */
 #define WGMMA_FROM_4(C, d, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3])
-#define WGMMA_OUT_4(C, d)  WGMMA_FROM_4(C, d, 0)
-#define WGMMA_OUT_8(C, d)  WGMMA_OUT_4(C, d), WGMMA_FROM_4(C, d, 4)
-#define WGMMA_OUT_12(C, d) WGMMA_OUT_8(C, d), WGMMA_FROM_4(C, d, 8)
+#define WGMMA_OUT_4(C, d)     WGMMA_FROM_4(C, d, 0)
+#define WGMMA_OUT_8(C, d)     WGMMA_OUT_4(C, d), WGMMA_FROM_4(C, d, 4)
+#define WGMMA_OUT_12(C, d)    WGMMA_OUT_8(C, d), WGMMA_FROM_4(C, d, 8)
 #define WGMMA_FROM_16(C, d, i)                                                                     \
     WGMMA_FROM_4(C, d, i), WGMMA_FROM_4(C, d, i + 4), WGMMA_FROM_4(C, d, i + 8),                   \
         WGMMA_FROM_4(C, d, i + 12)

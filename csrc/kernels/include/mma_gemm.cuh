@@ -119,16 +119,16 @@ __device__ __forceinline__ bool is_chunks(const REAL *x, long long pitch, long l
 template <order ORDER, int LINES> __device__ __forceinline__ unsigned swizzle(unsigned row);
 
 /* cp.async copies 4 bytes or more. */
-template <int ALIGNED> constexpr bool IS_ASYNC = ALIGNED *sizeof(REAL) >= 4;
+template <int ALIGNED> constexpr bool IS_ASYNC = ALIGNED * sizeof(REAL) >= 4;
 
 /* Whether there is code for copies of two 16-bit elements. With 64 x 64 sums per warp it would take
  * more registers than there are. */
 constexpr bool PAIRS = sizeof(REAL) == 2 && WARP_M * WARP_N < 64 * 64;
 
 /* A thread's share of the copies of an operand's tiles of LINES lines: WIDE elements each, a warp's
- * lanes along a row. ALIGNED: rows begin and end at multiples of so many elements. A thread's copies are DOWN rows or LANES copies apart, which are compile-time
- * constants, so a row of copies needs one new address. Addresses of elements that do not exist are
- * never dereferenced. */
+ * lanes along a row. ALIGNED: rows begin and end at multiples of so many elements. A thread's copies
+ * are DOWN rows or LANES copies apart, which are compile-time constants, so a row of copies needs
+ * one new address. Addresses of elements that do not exist are never dereferenced. */
 template <order ORDER, int LINES, int ALIGNED> struct copies {
     static constexpr int ROWS = ORDER == ALONG ? LINES : BLOCK_K;
     static constexpr int COLUMNS = ORDER == ALONG ? BLOCK_K : LINES;

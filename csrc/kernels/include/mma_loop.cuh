@@ -34,8 +34,8 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
     __device__ __forceinline__ k_loop(number (&of)[M_TILES][N_TILES][4], const operand_matrix &A,
                                       const operand_matrix &B, long long K, unsigned ring_,
                                       const warp_place &w)
-        : sum(of), ring(ring_), a_from(reads_of_a<OF_A>(w)),
-          b_from(A_TILE + reads_of_b<OF_B>(w)), at(ring_), free(ring_ + (STAGES - 1) * STAGE) {
+        : sum(of), ring(ring_), a_from(reads_of_a<OF_A>(w)), b_from(A_TILE + reads_of_b<OF_B>(w)),
+          at(ring_), free(ring_ + (STAGES - 1) * STAGE) {
         copies.start(A, B, K);
     }
 

@@ -243,8 +243,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         unsigned turn = 0;
         for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
             float sum[REGISTERS];
-            accumulate<A_ACROSS, B_ACROSS, 32>(sum, r, consumer, at.steps.end - at.steps.first,
-                                           min(w.columns, (int)g.N - at.tile.column * w.columns));
+            accumulate<A_ACROSS, B_ACROSS, 32>(
+                sum, r, consumer, at.steps.end - at.steps.first,
+                min(w.columns, (int)g.N - at.tile.column * w.columns));
             finish(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);
         }
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */

@@ -19,11 +19,11 @@
 constexpr int THIN_SUMS = THIN_COLUMNS / 2;
 
 /* Rows of C in a warpgroup's buffer, of 128 or 256 bytes: 64 x `columns` sums, or `columns` x 64 if
- * the product is swapped. Vectors of 16 bytes are swizzled, so that what 8 lanes write, of one row
- * of the product each, is in different banks. */
+ * the product is swapped. Vectors of 16 bytes are swizzled. No bank conflicts: 16 lanes write 8
+ * bytes each to 4 rows; swapped, 32 lanes 4 bytes each to 4 rows; 8 lanes read 1 or 2 rows. */
 __device__ __forceinline__ unsigned vector_of(unsigned buffer, bool swapped, int row, int v) {
     return swapped ? buffer + row * 256 + ((v ^ row / 2 % 4 * 2) << 4)
-                   : buffer + row * 128 + ((v ^ row % 8) << 4);
+                   : buffer + row * 128 + ((v ^ (row % 2 * 4 | row & 2)) << 4);
 }
 
 __device__ __forceinline__ part_vector load_sums(unsigned from) {
@@ -105,13 +105,15 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one()) {
-            for (int item = first; item < w.list.items; item += gridDim.x, at = work_of<true>(w, item))
+            for (int item = first; item < w.list.items;
+                 item += gridDim.x, at = work_of<true>(w, item))
                 fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, at);
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
-        for (int item = first; item < w.list.items; item += gridDim.x, at = work_of<true>(w, item)) {
+        for (int item = first; item < w.list.items;
+             item += gridDim.x, at = work_of<true>(w, item)) {
             float sum[THIN_SUMS];
             accumulate<A_ACROSS, B_ACROSS, 8>(sum, r, consumer, at.steps.end - at.steps.first,
                                               w.columns);
