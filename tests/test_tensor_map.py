@@ -70,7 +70,8 @@ extern "C" __global__ void load_beside(const __grid_constant__ Map map, const un
                                        uint4 *out, int bytes, int chunks) {
     uint4 *tile = (uint4 *)aligned();
     __shared__ u64 b;
-    const int c[5] = {0, 0, 0, 0, 0};
+    int c[5];
+    for (int d = 0; d < 5; d++) c[d] = 0;
     if (threadIdx.x == 0) init(&b, 1), fence_init();
     __syncthreads();
     if (threadIdx.x == 0) {

@@ -51,9 +51,13 @@ static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
     const int64_t sizes[] = {q->M, q->N, q->K};
     ring_operand operands[2];
     ring_operands(sizes, q->k_major, q->aligned ? t->dtype->itemsize : LINE_BYTES, operands);
-    const double time = ring_choose(t->variant, t->dtype, values, sizes, q->batch, operands,
-                                    q->multiprocessors ? q->multiprocessors : 1);
-    return (tiling){.split = (double)values[smk_variant_param(t->variant, "split")], .time = time};
+    const int64_t multiprocessors = q->multiprocessors ? q->multiprocessors : 1;
+    const double time =
+        ring_choose(t->variant, t->dtype, values, sizes, q->batch, operands, multiprocessors);
+    return (tiling){.split = (double)values[smk_variant_param(t->variant, "split")],
+                    .cluster =
+                        ring_in_cluster(t->variant, values, sizes, q->batch, multiprocessors),
+                    .time = time};
 }
 
 static tiling tiling_of(const smk_timing *t, const smk_query *q) {

@@ -163,6 +163,10 @@ typedef enum smk_thin { SMK_THICK, SMK_THIN_COLUMNS, SMK_THIN_ROWS } smk_thin;
 /* Whether it is planned so: block_n is THIN_UNIT in `values`, which ring_choose() may set. */
 smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n);
 
+/* Whether the blocks of a tile add the ranges of K themselves, as a cluster. */
+bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
+                     int64_t batch, int64_t multiprocessors);
+
 /* A product whose tiles have `rows` x `columns`, and its K ranges. columns
  * THIN_UNIT: thin. */
 typedef struct ring_work {

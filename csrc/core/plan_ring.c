@@ -30,6 +30,15 @@ smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m,
     return m < n ? SMK_THIN_ROWS : SMK_THIN_COLUMNS;
 }
 
+bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
+                     int64_t batch, int64_t multiprocessors) {
+    const int64_t split = values[smk_variant_param(variant, "split")];
+    const int64_t rows = values[smk_variant_param(variant, "block_m")];
+    const int64_t down = ceil_div(sizes[0] > sizes[1] ? sizes[0] : sizes[1], rows);
+    return split > 1 && ring_thin(variant, values, sizes[0], sizes[1]) &&
+           split_clusters_fit(split, (double)down * (double)batch, (double)multiprocessors);
+}
+
 int64_t ring_stages(const int64_t tile[2], int64_t shared_bytes) {
     const int64_t out = tile[0] / 64 * WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
     const int64_t stages = (shared_bytes - out) / ((tile[0] + tile[1]) * STEP_BYTES + 16);

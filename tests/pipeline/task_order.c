@@ -63,9 +63,10 @@ static access of_product(const smk_plan *plan, const smk_variant *variant, const
     const gemm_args *g = (const void *)(plan->args + plan->parameters[0]);
     const bool prepacks = only_prepacks(variant, job);
     bool reads[2] = {!prepacks, !prepacks};
+    const wgmma_args *w = (const void *)(plan->args + plan->parameters[1]);
+    const bool swapped = variant->wgmma.pack && w->swapped; /* the kernel's A is B's transpose */
     for (int o = 0; o < 2 && variant->wgmma.pack; o++) {
-        const wgmma_args *w = (const void *)(plan->args + plan->parameters[1]);
-        const wgmma_operand *s = o ? &w->b : &w->a;
+        const wgmma_operand *s = (o == 1) != swapped ? &w->b : &w->a;
         const bool made = s->packing || s->searching;
         reads[o] |= made;
         if (plan->prepacked_bytes[o])
@@ -77,8 +78,9 @@ static access of_product(const smk_plan *plan, const smk_variant *variant, const
     if (plan->workspace)
         add(&a, (region){SMK_PIPELINE_WORKSPACES + stream, 0, INT32_MAX, (int64_t)plan->workspace,
                          1, true});
-    if (reads[0]) add(&a, matrix(0, g->A, g->M, g->K, g->lda, g->step_a, itemsize));
-    if (reads[1]) add(&a, matrix(1, g->B, g->K, g->N, g->ldb, g->step_b, itemsize));
+    const int64_t at_a = swapped ? g->B : g->A, at_b = swapped ? g->A : g->B;
+    if (reads[0]) add(&a, matrix(0, at_a, g->M, g->K, g->lda, g->step_a, itemsize));
+    if (reads[1]) add(&a, matrix(1, at_b, g->K, g->N, g->ldb, g->step_b, itemsize));
     region c = matrix(2, g->C, g->M, g->N, g->ldc, 1, itemsize);
     c.written = true;
     if (!prepacks) add(&a, c);

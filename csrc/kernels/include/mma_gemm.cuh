@@ -99,9 +99,10 @@ template <int PENDING> __device__ __forceinline__ void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Waits for all of this thread's copies. */
-__device__ __forceinline__ void copy_async_wait_all() {
+/* Waits until the ring may be reused: until no copy and no load of the block is left. */
+__device__ __forceinline__ void wait_for_ring() {
     asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
 }
 
 /* Whether rows begin and end on boundaries of BYTES. */

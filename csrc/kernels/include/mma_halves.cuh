@@ -138,8 +138,7 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
                                       const warp_place &w, const block_work &block, unsigned ring,
                                       long long row, long long column) {
     if (KEEPS_SUMS && block.cluster) {
-        copy_async_wait_all(); /* the ring is reused: no copy or load is left */
-        __syncthreads();
+        wait_for_ring();
         store_in_cluster(g, sum, w, ring, row, column);
         return;
     }

@@ -316,8 +316,7 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     const bool old = (REAL)g.beta != 0; /* the rounded beta: see epilogue() */
     check_all<TURNED>(g, sum, w, block, row, column);
     if (KEEPS_SUMS && block.cluster) {
-        copy_async_wait_all(); /* the ring is reused: no copy or load is left */
-        __syncthreads();
+        wait_for_ring();
         store_in_cluster<TURNED>(g, sum, w, ring, row, column);
         return;
     }
@@ -334,8 +333,7 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
             store_vectors<TURNED, false>(g, sum, w, C, g.ldc, g.N, (REAL)g.alpha, row, column);
         return;
     }
-    copy_async_wait_all(); /* here, too */
-    __syncthreads();
+    wait_for_ring();
     const unsigned own = ring + threadIdx.x / 32 * 1024;
     if (old)
         store_elements<TURNED, true>(g, sum, w, C, own, row, column);
