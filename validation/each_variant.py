@@ -23,6 +23,9 @@ from smemkern.reference import gemm_bound
 
 # Not a multiple of any tile, smaller than a tile, slightly larger, a single element, K = 0.
 GEMM_SHAPES = [(67, 45, 31), (5, 129, 7), (64, 64, 64), (130, 66, 36), (1, 1, 1), (33, 17, 0)]
+# Of tiles for few rows or columns, whose ranges of K are added by a cluster, or by a launch.
+THIN_SHAPES = [(5, 129, 203), (130, 24, 264), (32, 72, 1288)]
+THIN_SETS = [{"block_n": 8, "split": split} for split in (1, 2, 9)]
 TRANSPOSE_SHAPES = [(67, 45), (1, 129), (64, 64), (130, 33), (1, 1)]
 PROBE_ELEMENTS = 5000
 
@@ -52,9 +55,11 @@ Checked = Iterator[tuple[str, float]]
 
 
 def gemm_calls(row: smemkern.Variant, rng: np.random.Generator, device: str | None) -> Checked:
+    has_thin = row.name in ("fp16", "bf16")
     for dtype in row.dtypes:
-        for params in parameter_sets(row):
-            for m, n, k in GEMM_SHAPES:
+        for given in parameter_sets(row):
+            thin = [({**given, **more}, s) for more in THIN_SETS for s in THIN_SHAPES if has_thin]
+            for params, (m, n, k) in [*((given, shape) for shape in GEMM_SHAPES), *thin]:
                 a, b, c = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n), (m, n)))
                 for beta in (0.0, 0.5):
                     out = c.copy()
