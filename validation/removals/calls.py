@@ -65,6 +65,13 @@ FEW = [(67, 45, 31), (130, 132, 20)]
 # Persistent kernels, with 132 blocks that loop over tiles: the tile size along K.
 PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
 PERSISTENT |= {"fp16x1": 64}
+# Tiles for few rows or columns: (M, N, K, split). Ranges that a cluster adds, and a launch; blocks
+# with several tiles.
+THIN = dict.fromkeys(
+    ("fp16", "bf16"), [(5, 64, 520, 1), (130, 24, 519, 3), (20, 96, 1288, 10), (8, 36000, 64, 1)]
+)
+# Rows of a block's tile to its most columns, which the planner seldom takes for small shapes.
+MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
 # The same without split-K: more tiles, of all moduli, than blocks.
 MANY_TILES = dict.fromkeys(("ozaki2", "mma_ozaki2"), [(1290, 20, 140), (20, 2570, 300)])
 # Kernels that multiply tiles whose numbers span many powers of two in another way.
@@ -176,6 +183,13 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
         shape = (5, 128, PERSISTENT[gemm] * 140)
         for order in ("NN", "NT", *(("TN", "TT") if image.dtype != "float32" else ())):
             yield arguments(image, shape, rng, order), {**every, "split": 140}
+    for order in ("NN", "NT", "TN", "TT") if gemm in THIN else ():
+        given = arguments(image, (65, 264, 136), rng, order)
+        yield given, {**whole, "block_n": MOST_COLUMNS[image.params.get("block_m", 128)]}
+    for m, n, k, split in THIN.get(gemm, ()):
+        for order in ("NN", "NT", "TN", "TT"):
+            given = arguments(image, (m, n, k), rng, order)
+            yield given, {**every, "block_n": 8, "split": split}
     for shape in MANY_TILES.get(gemm, ()):
         yield arguments(image, shape, rng), every
     for shape in SPANNED.get(gemm, ()):
