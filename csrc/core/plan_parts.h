@@ -167,8 +167,7 @@ smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m,
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors);
 
-/* A product whose tiles have `rows` x `columns`, and its K ranges. columns
- * THIN_UNIT: thin. */
+/* A product whose tiles have `rows` x `columns`, and its K ranges. Columns THIN_UNIT: thin. */
 typedef struct ring_work {
     double m, n, steps, batch, multiprocessors;
     double rows, columns, ranges;

@@ -20,7 +20,7 @@ static const float COSTS[][WIDTHS][RING_TERMS] = {
 };
 
 static bool is_thin(int64_t m, int64_t n) {
-    return m * n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
+    return m > 0 && n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
 }
 
 smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n) {

@@ -268,22 +268,11 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .k_stride = by_rows ? p->b.step : p->b.ld,
                             .tile = by_rows ? step : g->output_tile[1]};
     if (w->thin == SMK_THIN_ROWS) { /* C^T = B^T A^T */
-        operands[0] = (operand){.index = 0,
-                                .buffer = 1,
-                                .matrix = &p->b,
-                                .rows = p->N,
-                                .k = p->K,
-                                .row_stride = p->b.step,
-                                .k_stride = p->b.ld,
-                                .tile = g->output_tile[1]};
-        operands[1] = (operand){.index = 1,
-                                .buffer = 0,
-                                .matrix = &p->a,
-                                .rows = p->M,
-                                .k = p->K,
-                                .row_stride = p->a.ld,
-                                .k_stride = p->a.step,
-                                .tile = g->output_tile[0]};
+        const operand a = operands[0];
+        operands[0] = operands[1];
+        operands[1] = a;
+        operands[0].index = 0;
+        operands[1].index = 1;
     }
     /* A guarded row's stage of fp16 is two of tf32, which are loaded by the same boxes. */
     operands[0].deep = operands[1].deep = w->variant->wgmma.guarded ? step / 2 : step;
