@@ -127,14 +127,15 @@ double ring_predicts(const ring_work *c) {
     return sum;
 }
 
-/* Numbers of ranges to try: 1 to 8, 12, 18, ..., and those that fill one wave, and two. */
-static int64_t next_ranges(int64_t ranges, double wave) {
-    int64_t next = ranges < MAX_CLUSTER ? ranges + 1 : ranges + ranges / 2;
-    for (int waves = 1; waves <= 2; waves++) {
-        const int64_t fill = (int64_t)(waves * wave);
-        if (ranges < fill && fill < next) next = fill;
-    }
-    return next;
+/* Numbers of ranges to try: 1 to `dense`, then each half as many more than the last, what fills one
+ * wave, and the most. */
+static int64_t next_ranges(int64_t ranges, int64_t dense, int64_t wave, int64_t most_ranges) {
+    int64_t next = ranges + 1;
+    if (next > dense)
+        for (next = dense; next <= ranges;)
+            next += next / 2;
+    if (ranges < wave && wave < next) next = wave;
+    return next < most_ranges ? next : most_ranges;
 }
 
 /* The best of what has been tried. */
@@ -149,12 +150,13 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, ring_choi
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
     const double tiles = up(c->m / c->rows) * (thin ? 1 : up(c->n / c->columns)) * c->batch;
     const double wave = c->multiprocessors / tiles;
-    const double most_ranges = least(2 * wave, c->steps / 2);
-    for (int64_t tried = given ? ranges : 1;; tried = next_ranges(tried, wave)) {
+    const int64_t most_ranges = (int64_t)least(2 * wave, c->steps / 2);
+    for (int64_t tried = given ? ranges : 1;;
+         tried = next_ranges(tried, thin ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
         const double time = ring_predicts(c);
         if (time <= best->time) *best = (ring_choice){time, columns, (int64_t)c->ranges};
-        if (given || (double)next_ranges(tried, wave) > most_ranges) return;
+        if (given || tried >= most_ranges) return;
     }
 }
 
