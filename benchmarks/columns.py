@@ -61,10 +61,10 @@ def tiles(batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
             wide = block_n > THIN_UNIT
             count = math.ceil((m if wide else max(m, n)) / block_m) * batch
             count *= math.ceil(n / block_n) if wide else 1
-            most = int(min(2 * multiprocessors / count, steps / 2))
+            most_ranges = int(min(2 * multiprocessors / count, steps / 2))
             some = (1, 2, 3, 4, 6, 9, 13) if wide else (*range(1, 9), 12, 18)
-            for split in sorted({*some, multiprocessors // count, most}):
-                if split == 1 or 1 < split <= most:
+            for split in sorted({*some, multiprocessors // count, most_ranges}):
+                if split == 1 or 1 < split <= most_ranges:
                     yield block_m, block_n, split
 
 

@@ -188,6 +188,9 @@ enum {
     RING_TERMS
 };
 
+/* The product of the transposes. */
+void ring_swap(ring_work *work);
+
 void ring_terms(const ring_work *work, double out[RING_TERMS]);
 
 /* Predicted microseconds. */

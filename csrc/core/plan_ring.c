@@ -76,9 +76,18 @@ static double weight_of(const ring_operand *x) {
     return x->alignment % LINE_BYTES == 0 ? 1 : x->alignment % SECTOR_BYTES == 0 ? 1.05 : 1.3;
 }
 
+void ring_swap(ring_work *c) {
+    const double m = c->m;
+    const ring_operand a = c->operands[0];
+    c->m = c->n;
+    c->n = m;
+    c->operands[0] = c->operands[1];
+    c->operands[1] = a;
+}
+
 void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const bool thin = c->columns == THIN_UNIT;
-    const double columns = thin ? round_to(c->n, 8) : c->columns;
+    const double columns = thin ? round_to(c->n, THIN_UNIT) : c->columns;
     const double down = up(c->m / c->rows), across = up(c->n / columns);
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
@@ -184,14 +193,7 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     for (int64_t n = 32; !empty && !given && n <= widest && n <= exist; n += 32)
         try_columns(&c, n, ranges, &best);
     if (!empty && given > THIN_UNIT) try_columns(&c, given, ranges, &best);
-    if (swapped)
-        c = (ring_work){.m = c.n,
-                        .n = c.m,
-                        .steps = c.steps,
-                        .batch = c.batch,
-                        .multiprocessors = c.multiprocessors,
-                        .rows = c.rows,
-                        .operands = {operands[1], operands[0]}};
+    if (swapped) ring_swap(&c);
     if (!empty && thin && given <= THIN_UNIT) try_columns(&c, THIN_UNIT, ranges, &best);
     *columns = best.columns;
     *split = best.ranges;

@@ -251,13 +251,7 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .columns = columns,
                       .ranges = ranges};
     ring_operands((int64_t[]){m, n, k}, k_major, ITEMSIZE, work.operands);
-    if (columns == THIN_UNIT && m < n) { /* thin: of the transposes */
-        const ring_operand a = work.operands[0];
-        work.m = (double)n;
-        work.n = (double)m;
-        work.operands[0] = work.operands[1];
-        work.operands[1] = a;
-    }
+    if (columns == THIN_UNIT && m < n) ring_swap(&work);
     ring_terms(&work, x);
     PyObject *result = PyTuple_New(RING_TERMS);
     for (int i = 0; result && i < RING_TERMS; i++) {

@@ -255,12 +255,14 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 /* Two blocks of 64 rows share a multiprocessor: one stores its tile while the other multiplies. */
 constexpr int RESIDENT = BLOCK_M == 64 ? 2 : 1;
 
-#define WGMMA_PRODUCT(name, A_ACROSS, B_ACROSS)                                                    \
+/* ...: the function that a kernel calls. */
+#define WGMMA_ENTRY(name, ...)                                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)                                \
         name(const __grid_constant__ gemm_args g, const __grid_constant__ wgmma_args w,            \
              const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,   \
              const __grid_constant__ tensor_map c_map) {                                           \
-        product<A_ACROSS, B_ACROSS>(g, w, &a_map, &b_map, &c_map);                                 \
+        __VA_ARGS__(g, w, &a_map, &b_map, &c_map);                                                 \
     }
+#define WGMMA_PRODUCT(name, A_ACROSS, B_ACROSS) WGMMA_ENTRY(name, product<A_ACROSS, B_ACROSS>)
 
 #endif

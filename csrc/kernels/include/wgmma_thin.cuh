@@ -123,11 +123,6 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
 }
 
 #define WGMMA_THIN_PRODUCT(name, A_ACROSS, B_ACROSS)                                               \
-    extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)                                \
-        name(const __grid_constant__ gemm_args g, const __grid_constant__ wgmma_args w,            \
-             const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,   \
-             const __grid_constant__ tensor_map c_map) {                                           \
-        thin_product<A_ACROSS, B_ACROSS>(g, w, &a_map, &b_map, &c_map);                            \
-    }
+    WGMMA_ENTRY(name, thin_product<A_ACROSS, B_ACROSS>)
 
 #endif
