@@ -60,6 +60,18 @@ def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None, row=None):
     assert np.all(good), f"{np.count_nonzero(~good)} of {good.size} elements are off"
 
 
+def assert_gemm_into(out, a, b, alpha, beta, row, **keywords):
+    """Runs the row into `out`, and compares."""
+    old = out.copy()
+    smemkern.gemm(a, b, out=out, alpha=alpha, beta=beta, variant=row.name, **keywords)
+    assert_gemm(out, a, b, alpha, beta, old, row=row)
+
+
+def launches(a, b, row, **params):
+    """Those of the row's plan."""
+    return smemkern._core.plan("gemm", (a, b), {"variant": row.name, **params})["launches"]
+
+
 def assert_same_bits(result, expected):
     """Equal shape, dtype and bytes; NaNs with their payload."""
     assert result.dtype == expected.dtype
