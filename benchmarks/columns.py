@@ -28,8 +28,7 @@ Record = dict[str, Any]
 Tile = tuple[int, int, int]  # block_m, block_n, split
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
-WIDTHS = range(32, 257, 32)
-THIN, THIN_UNIT = 32, 8  # up to 32 rows or columns of C may have other kernels: block_n = 8
+THIN, THIN_UNIT = 128, 8  # up to 128 rows or columns of C may have other kernels: block_n = 8
 MOST_OPERATIONS = 2**36
 FAR = 1.6  # what is expected to take as many times as long as the fastest is seldom timed ...
 SELDOM = 0.15
@@ -68,11 +67,17 @@ def tiles(batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
                     yield block_m, block_n, split
 
 
+def width_of(shape: Shape, block_n: int) -> int:
+    """The row of a kernel's costs: first those of 1 to 32, 33 to 64 ... columns of a thin tile."""
+    thin = (min(shape[:2]) - 1) // 32
+    return thin if block_n == THIN_UNIT else THIN // 32 - 1 + block_n // 32
+
+
 def expected(batch: int, shape: Shape, layout: str, tile: Tile, multiprocessors: int) -> float:
     from smemkern import _core
 
     terms = _core.ring_terms((*shape, batch), tile, layout, multiprocessors)
-    costs = read_costs()[tile[0] // 64 - 1][tile[1] // 32]
+    costs = read_costs()[tile[0] // 64 - 1][width_of(shape, tile[1])]
     return math.fsum(term * cost for term, cost in zip(terms, costs, strict=True))
 
 
@@ -147,7 +152,8 @@ def samples(record: Record, lines: list[Record]) -> dict[tuple[int, int], list[A
                 *((*line["shape"], line["batch"]), (block_m, block_n, split)),
                 *(line["layout"], record["multiprocessors"]),
             )
-            found.setdefault((block_m, block_n), []).append((name, terms, us, min(ours.values())))
+            tile = block_m, width_of(line["shape"], block_n)
+            found.setdefault(tile, []).append((name, terms, us, min(ours.values())))
             line.setdefault("terms", {})[name] = terms
     return found
 
@@ -167,9 +173,11 @@ def regret(costs: dict[tuple[int, int], Any], lines: list[Record]) -> float:
     for line in lines:
         ours = {name: us for name, us in line["us"].items() if name != "cuBLAS"}
 
-        def predicted(name: str, terms: Record = line["terms"]) -> float:
+        def predicted(
+            name: str, terms: Record = line["terms"], shape: Shape = line["shape"]
+        ) -> float:
             block_m, block_n, _ = map(int, name.split())
-            return float(costs[block_m, block_n] @ terms[name])
+            return float(costs[block_m, width_of(shape, block_n)] @ terms[name])
 
         ratios.append(ours[min(ours, key=predicted)] / min(ours.values()))
     return statistics.geometric_mean(ratios)
@@ -184,9 +192,7 @@ def main() -> None:
     lines = record["lines"]
     samples(record, lines)
     packaged = {
-        (64 * (i + 1), 32 * j or THIN_UNIT): row
-        for i, rows in enumerate(read_costs())
-        for j, row in enumerate(rows)
+        (64 * (i + 1), j): row for i, rows in enumerate(read_costs()) for j, row in enumerate(rows)
     }
     import numpy as np
 
@@ -195,15 +201,15 @@ def main() -> None:
     print(f"fitted to the other half {regret(fitted(record, lines[::2]), lines[1::2]):.4f}")
     costs = fitted(record, lines)
     print(f"fitted to all {regret(costs, lines):.4f}")
-    untimed = [1e6] + [0.0] * (len(packaged[64, 32]) - 1)
+    untimed = [1e6] + [0.0] * (len(packaged[64, 0]) - 1)
     text = (
         f"/* Costs of core/plan_ring.c's terms, fitted to {len(lines)} random calls on an "
         f"{record['gpu']}: benchmarks/columns.py. */\n"
     )
     for block_m, most in MOST_COLUMNS.items():
         rows = [
-            "{" + ", ".join(f"{x:.4g}" for x in costs.get((block_m, block_n), untimed)) + "}"
-            for block_n in (THIN_UNIT, *WIDTHS[: most // 32])
+            "{" + ", ".join(f"{x:.4g}" for x in costs.get((block_m, width), untimed)) + "}"
+            for width in range((THIN + most) // 32)
         ]
         text += "{" + ",\n ".join(rows) + "},\n"
     COSTS.write_text(text)

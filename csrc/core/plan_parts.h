@@ -136,7 +136,7 @@ enum {
 };
 
 /* Stages that fit into a block's ring. */
-int64_t ring_stages(const int64_t tile[2], int64_t shared_bytes);
+int64_t ring_stages(const int64_t tile[2], bool thin, int64_t shared_bytes);
 
 /* Persistent blocks per multiprocessor: two of 64 rows, one of which stores its tile while the
  * other multiplies, if there are more tiles than multiprocessors. */
@@ -162,6 +162,9 @@ typedef enum smk_thin { SMK_THICK, SMK_THIN_COLUMNS, SMK_THIN_ROWS } smk_thin;
 
 /* Whether it is planned so: block_n is THIN_UNIT in `values`, which ring_choose() may set. */
 smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n);
+
+/* The columns of a tile that has all n, as wgmma has them. */
+int64_t ring_thin_columns(int64_t n);
 
 /* Whether the blocks of a tile add the ranges of K themselves, as a cluster. */
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],

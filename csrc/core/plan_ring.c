@@ -12,15 +12,19 @@
 
 #include "../kernels/args.h"
 
-enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, WIDTHS = 9 };
+enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 8 };
 
-/* Microseconds per unit of each term, by rows of a tile and columns / 32; first: thin. */
-static const float COSTS[][WIDTHS][RING_TERMS] = {
+/* Microseconds per unit of each term, by rows of a tile and columns / 32: first of thin ones. */
+static const float COSTS[][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
 
 static bool is_thin(int64_t m, int64_t n) {
     return m > 0 && n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
+}
+
+int64_t ring_thin_columns(int64_t n) {
+    return round_up(n, n <= 32 ? 8 : 16);
 }
 
 smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n) {
@@ -30,17 +34,38 @@ smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m,
     return m < n ? SMK_THIN_ROWS : SMK_THIN_COLUMNS;
 }
 
+/* ceil of what is not negative: without SSE4.1 that of libm takes most of the planner's time. */
+static double up(double x) {
+    if (!(x < 0x1p53)) return x;
+    const double whole = (double)(int64_t)x;
+    return whole < x ? whole + 1 : whole;
+}
+
+static double round_to(double x, double step) {
+    return up(x / step) * step;
+}
+
+/* As split_in_cluster() says, of so many thin tiles. */
+static bool in_cluster(int64_t rows, double columns, int64_t ranges, double tiles,
+                       double multiprocessors) {
+    return ranges > 1 &&
+           rows * 4 * ring_thin_columns((int64_t)columns) <= CLUSTER_BYTES &&
+           split_clusters_fit(ranges, tiles, multiprocessors);
+}
+
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors) {
     const int64_t split = values[smk_variant_param(variant, "split")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t down = ceil_div(sizes[0] > sizes[1] ? sizes[0] : sizes[1], rows);
-    return split > 1 && ring_thin(variant, values, sizes[0], sizes[1]) &&
-           split_clusters_fit(split, (double)down * (double)batch, (double)multiprocessors);
+    return ring_thin(variant, values, sizes[0], sizes[1]) &&
+           in_cluster(rows, least((double)sizes[0], (double)sizes[1]), split,
+                      (double)down * (double)batch, (double)multiprocessors);
 }
 
-int64_t ring_stages(const int64_t tile[2], int64_t shared_bytes) {
-    const int64_t out = tile[0] / 64 * WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
+int64_t ring_stages(const int64_t tile[2], bool thin, int64_t shared_bytes) {
+    const int64_t buffers = thin ? ceil_div(tile[1], 32) : WGMMA_OUT_BUFFERS(tile[0]);
+    const int64_t out = tile[0] / 64 * buffers * BUFFER_BYTES;
     const int64_t stages = (shared_bytes - out) / ((tile[0] + tile[1]) * STEP_BYTES + 16);
     return stages < MOST_STAGES ? stages : MOST_STAGES;
 }
@@ -60,17 +85,6 @@ void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
                                 .alignment = (k_major[i] ? sizes[2] : sizes[i]) * unit};
 }
 
-/* ceil of what is not negative: without SSE4.1 that of libm takes most of the planner's time. */
-static double up(double x) {
-    if (!(x < 0x1p53)) return x;
-    const double whole = (double)(int64_t)x;
-    return whole < x ? whole + 1 : whole;
-}
-
-static double round_to(double x, double step) {
-    return up(x / step) * step;
-}
-
 /* How much longer rows take that do not begin at whole lines, or sectors, of global memory. */
 static double weight_of(const ring_operand *x) {
     return x->alignment % LINE_BYTES == 0 ? 1 : x->alignment % SECTOR_BYTES == 0 ? 1.05 : 1.3;
@@ -87,7 +101,7 @@ void ring_swap(ring_work *c) {
 
 void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const bool thin = c->columns == THIN_UNIT;
-    const double columns = thin ? round_to(c->n, THIN_UNIT) : c->columns;
+    const double columns = thin ? (double)ring_thin_columns((int64_t)c->n) : c->columns;
     const double down = up(c->m / c->rows), across = up(c->n / columns);
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
@@ -108,10 +122,8 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
     const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
     const double elements = c->m * c->n * c->batch;
-    /* As split_in_cluster() says. */
-    const bool cluster =
-        thin && c->ranges > 1 &&
-        split_clusters_fit((int64_t)c->ranges, all / c->ranges, c->multiprocessors);
+    const bool cluster = thin && in_cluster((int64_t)c->rows, c->n, (int64_t)c->ranges,
+                                            all / c->ranges, c->multiprocessors);
     const bool parts = c->ranges > 1 && !cluster;
     out[RING_CALL] = 1;
     out[RING_TILES] = waves + last;
@@ -128,7 +140,9 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
 }
 
 double ring_predicts(const ring_work *c) {
-    const int kernel = c->rows < 256 ? (int)c->rows / 64 - 1 : 3, width = (int)c->columns / 32;
+    const int kernel = c->rows < 256 ? (int)c->rows / 64 - 1 : 3;
+    const int width = c->columns == THIN_UNIT ? ((int)c->n - 1) / 32
+                                              : THIN_WIDTHS - 1 + (int)c->columns / 32;
     double terms[RING_TERMS], sum = 0;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)

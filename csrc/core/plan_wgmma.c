@@ -370,7 +370,7 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.stage_bytes =
             (int)(stage_bytes_of(&operands[0]) + stage_bytes_of(&operands[1]));
         w->args->wgmma.swapped = swapped;
-        w->args->wgmma.stages = (int)ring_stages(tile, (int64_t)product->shared_bytes);
+        w->args->wgmma.stages = (int)ring_stages(tile, w->thin != SMK_THICK, (int64_t)product->shared_bytes);
     }
     const int64_t counted = w->thin ? tiles : full;
     product->blocks = (uint32_t)(product->cluster  ? tiles * split
@@ -428,7 +428,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     if (thin) {
         const bool rows = thin == SMK_THIN_ROWS;
         geometry.output_tile[rows] = geometry.output_tile[0];
-        geometry.output_tile[!rows] = round_up(rows ? problem->M : problem->N, THIN_UNIT);
+        geometry.output_tile[!rows] = ring_thin_columns(rows ? problem->M : problem->N);
     }
     if (thin == SMK_THIN_ROWS) {
         const long long batch_a = args.gemm.batch_a;

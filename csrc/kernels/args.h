@@ -72,8 +72,8 @@ enum { TILE_ORDER_ROWS = 2048 };
  * the sums, and the buffers for C per warpgroup, each 8 KiB. */
 #define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 192 ? 192 : 128)
 #define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
-/* Of wgmma_thin.cuh: the most columns, and what they are multiples of. */
-enum { THIN_COLUMNS = 32, THIN_UNIT = 8 };
+/* Of wgmma_thin.cuh: the most columns, and the value of block_n that asks for such tiles. */
+enum { THIN_COLUMNS = 128, THIN_UNIT = 8 };
 
 /* Further arguments of the kernels that read A and B by TMA; core/plan_wgmma.c fills them.
  *

@@ -32,6 +32,11 @@ constexpr int BLOCK_K = 64; /* per stage: 128 bytes */
 constexpr int A_TILE = BLOCK_M * 128;
 constexpr int MOST_COLUMNS = WGMMA_MOST_COLUMNS(BLOCK_M), REGISTERS = MOST_COLUMNS / 2;
 
+/* Bytes of a stage. Rows of an MN-major B's tile have 64 columns. */
+template <int B_ACROSS> __device__ __forceinline__ int stage_size(const wgmma_args &w) {
+    return A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128;
+}
+
 /* Fills the next stage with the tiles of one step of K. A K-major tile is one box; an MN-major one
  * has a box per 128 bytes of its rows. */
 template <int A_ACROSS, int B_ACROSS>
@@ -92,13 +97,15 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int c
 }
 
 /* The sum over all of K, for a warpgroup's 64 rows of a tile of `columns`, which are COLUMNS or
- * more. Each width has a loop of its own, since wgmma's is part of the instruction. */
-template <int A_ACROSS, int B_ACROSS, int COLUMNS, int STEP = COLUMNS, int COUNT>
+ * more. Each width has a loop of its own, since wgmma's is part of the instruction. Thin tiles have
+ * more of them, from 8 columns on. */
+template <int A_ACROSS, int B_ACROSS, bool THIN, int COLUMNS = THIN ? 8 : 32, int COUNT>
 __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int consumer, int steps,
                                            int columns) {
+    constexpr int MORE = !THIN ? 32 : COLUMNS < 32 ? 8 : 16;
     if constexpr (COLUMNS < 2 * COUNT) {
         if (columns > COLUMNS)
-            return accumulate<A_ACROSS, B_ACROSS, COLUMNS + STEP, STEP>(sum, r, consumer, steps,
+            return accumulate<A_ACROSS, B_ACROSS, THIN, COLUMNS + MORE>(sum, r, consumer, steps,
                                                                         columns);
     }
     float (&used)[COLUMNS / 2] = reinterpret_cast<float (&)[COLUMNS / 2]>(sum);
@@ -226,8 +233,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
     block_work at = work_of(w, blockIdx.x); /* while other warps make the barriers */
-    ring r =
-        ring_init(w.stages, A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128);
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w));
     const int warp = warp_of_block();
     wait_for_launch_before();
     if (warp < 4) {
@@ -243,7 +249,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         unsigned turn = 0;
         for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
             float sum[REGISTERS];
-            accumulate<A_ACROSS, B_ACROSS, 32>(
+            accumulate<A_ACROSS, B_ACROSS, false>(
                 sum, r, consumer, at.steps.end - at.steps.first,
                 min(w.columns, (int)g.N - at.tile.column * w.columns));
             finish(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);

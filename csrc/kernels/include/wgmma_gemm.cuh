@@ -99,10 +99,10 @@ __device__ __forceinline__ void prefetch_maps(const wgmma_args &w, const tensor_
     if (w.store_boxes) tma_prefetch_map(c);
 }
 
-__device__ __forceinline__ ring ring_init(int stages, int stage_bytes) {
+__device__ __forceinline__ ring ring_init(int stages, int stage_bytes,
+                                          int out_bytes = CONSUMERS * OUT_BUFFERS * OUT_BUFFER) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    return ring_at(shared_address(shared), stages, stage_bytes,
-                   CONSUMERS * OUT_BUFFERS * OUT_BUFFER);
+    return ring_at(shared_address(shared), stages, stage_bytes, out_bytes);
 }
 
 /* ---- C: a warpgroup has buffers for boxes: one is stored while another is filled ---- */

@@ -1,10 +1,10 @@
 /* wgmma_16bit.cuh for few columns or few rows of C, up to THIN_COLUMNS.
  *
  *      N is small                              M is small: the product is C^T = B^T A^T
- *      A [M][K]  x  B [K][8..32]  ->  C        B^T [N][K]  x  A^T [K][8..32]  ->  C^T, stored as C
+ *      A [M][K]  x  B [K][8..128]  ->  C       B^T [N][K]  x  A^T [K][8..128]  ->  C^T, stored as C
  *
- * So wgmma's first operand, which has 64 rows, is the large one, and the second has 8, 16, 24 or 32
- * columns. Boxes have no more of it than there is: with few rows as first operand most of what TMA
+ * So wgmma's first operand, which has 64 rows, is the large one, and the second has all columns,
+ * rounded up to a multiple of 8, or above 32 of 16. Boxes have no more of it than there is: with few rows as first operand most of what TMA
  * writes to shared memory would be zeros, which take as long as other bytes.
  *
  * Such products move the bytes of the large operand, and few tiles have much K. So the blocks of a
@@ -18,12 +18,18 @@
 
 constexpr int THIN_SUMS = THIN_COLUMNS / 2;
 
-/* Rows of C in a warpgroup's buffer, of 128 or 256 bytes: 64 x `columns` sums, or `columns` x 64 if
- * the product is swapped. Vectors of 16 bytes are swizzled. No bank conflicts: 16 lanes write 8
+/* Bytes of a warpgroup's sums in shared memory. */
+__device__ __forceinline__ int sum_bytes(int columns) {
+    return (columns + 31) / 32 * OUT_BUFFER;
+}
+
+/* Rows of C in a warpgroup's buffer: 64 x 32 sums for each 32 columns, in rows of 128 bytes, or
+ * `columns` x 64 if the product is swapped, in rows of 256. Vectors of 16 bytes are swizzled. No bank conflicts: 16 lanes write 8
  * bytes each to 4 rows; swapped, 32 lanes 4 bytes each to 4 rows; 8 lanes read 1 or 2 rows. */
 __device__ __forceinline__ unsigned vector_of(unsigned buffer, bool swapped, int row, int v) {
     return swapped ? buffer + row * 256 + ((v ^ row / 2 % 4 * 2) << 4)
-                   : buffer + row * 128 + ((v ^ (row % 2 * 4 | row & 2)) << 4);
+                   : buffer + v / 8 * OUT_BUFFER + row * 128 +
+                         ((v % 8 ^ (row % 2 * 4 | row & 2)) << 4);
 }
 
 __device__ __forceinline__ part_vector load_sums(unsigned from) {
@@ -51,7 +57,7 @@ __device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsign
                 shared_store((at ^ h * 32) + j * 2048, x);
                 shared_store((at ^ h * 32) + j * 2048 + 256, y);
             } else {
-                shared_store_pair((at ^ j * 32) + h * 1024, x, y);
+                shared_store_pair((at ^ j % 4 * 32) + j / 4 * OUT_BUFFER + h * 1024, x, y);
             }
         }
     }
@@ -63,7 +69,7 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
                                            int consumer, const block_work &at) {
     const int t = threadIdx.x % 128, parts = (int)cluster_size();
     const bool swapped = w.swapped;
-    const unsigned buffer = r.out + consumer * OUT_BUFFERS * OUT_BUFFER;
+    const unsigned buffer = r.out + consumer * sum_bytes(w.columns);
     group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
     write_sums(sum, buffer, swapped, w.columns);
     if (parts > 1) {
@@ -72,7 +78,11 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
         group_barrier(1 + consumer, 128);
     }
     const int first = at.tile.row * BLOCK_M + consumer * 64;
-    const int log_vectors = swapped ? 4 : w.columns <= 16 ? 2 : 3;
+    const int log_vectors = swapped              ? 4
+                            : w.columns <= 16 ? 2
+                            : w.columns <= 32 ? 3
+                            : w.columns <= 64 ? 4
+                                              : 5; /* of a row of C */
     const int end = (swapped ? w.columns : 64) << log_vectors;
     const bool to_workspace = g.split > 1 && parts == 1;
 #pragma unroll 1
@@ -99,7 +109,7 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     prefetch_maps(w, a_map, b_map, c_map);
     const int first = (int)cluster_number(), rank = (int)cluster_rank();
     block_work at = work_of<true>(w, first, rank); /* while other warps make the barriers */
-    ring r = ring_init(w.stages, A_TILE + (B_ACROSS ? 64 : w.columns) * 128);
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * sum_bytes(w.columns));
     const int warp = warp_of_block();
     wait_for_launch_before();
     if (warp < 4) {
@@ -115,7 +125,7 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         for (int item = first; item < w.list.items;
              item += gridDim.x, at = work_of<true>(w, item)) {
             float sum[THIN_SUMS];
-            accumulate<A_ACROSS, B_ACROSS, 8>(sum, r, consumer, at.steps.end - at.steps.first,
+            accumulate<A_ACROSS, B_ACROSS, true>(sum, r, consumer, at.steps.end - at.steps.first,
                                               w.columns);
             store_thin(g, w, sum, r, consumer, at);
         }
