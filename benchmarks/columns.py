@@ -11,6 +11,7 @@ in the other half. It needs SciPy.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import random
@@ -25,12 +26,12 @@ from drawn import log_uniform, medians, seeded
 from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
-Tile = tuple[int, int, int]  # block_m, block_n, split
+Tile = tuple[int, int, int, bool]  # block_m, block_n, split, swapped
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
-THIN, THIN_UNIT = 128, 8  # up to 128 rows or columns of C may have other kernels: block_n = 8
+THIN, THIN_UNIT = 64, 8  # up to 64 rows or columns of C may have other kernels: block_n = 8
 MOST_OPERATIONS = 2**36
-FAR = 1.6  # what is expected to take as many times as long as the fastest is seldom timed ...
+FAR = 1.5  # what is expected to take as many times as long as the fastest is seldom timed ...
 SELDOM = 0.15
 
 
@@ -53,18 +54,19 @@ def tiles(batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
     """All widths, each with the numbers of ranges that fill up to two waves."""
     m, n, k = shape
     steps = math.ceil(k / 64)
-    for block_m, most in MOST_COLUMNS.items():
-        widest = min(most, max(32, math.ceil(n / 32) * 32))
-        thin = (THIN_UNIT,) if min(m, n) <= THIN else ()
+    for (block_m, most), swapped in itertools.product(MOST_COLUMNS.items(), (False, True)):
+        rows, columns = (n, m) if swapped else (m, n)
+        widest = min(most, max(32, math.ceil(columns / 32) * 32))
+        thin = (THIN_UNIT,) if columns <= THIN and swapped == (m < n) else ()
         for block_n in (*thin, *range(32, widest + 1, 32)):
             wide = block_n > THIN_UNIT
-            count = math.ceil((m if wide else max(m, n)) / block_m) * batch
-            count *= math.ceil(n / block_n) if wide else 1
+            count = math.ceil(rows / block_m) * batch
+            count *= math.ceil(columns / block_n) if wide else 1
             most_ranges = int(min(2 * multiprocessors / count, steps / 2))
             some = (1, 2, 3, 4, 6, 9, 13) if wide else (*range(1, 9), 12, 18)
             for split in sorted({*some, multiprocessors // count, most_ranges}):
                 if split == 1 or 1 < split <= most_ranges:
-                    yield block_m, block_n, split
+                    yield block_m, block_n, split, swapped
 
 
 def width_of(shape: Shape, block_n: int) -> int:
@@ -102,8 +104,10 @@ def measure(minutes: float, seed: int | None = None) -> Record:
         work = {"cuBLAS": partial(torch.matmul, a, b, out=torch.empty_like(out))}
         for tile, us in ours.items():
             if us < far or rng.random() < SELDOM:
-                params = dict(zip(("block_m", "block_n", "split"), tile, strict=True))
-                name = " ".join(map(str, tile))
+                *numbers, swapped = tile
+                params = dict(zip(("block_m", "block_n", "split"), numbers, strict=True))
+                params["swapped"] = 2 if swapped else 1
+                name = " ".join(map(str, map(int, tile)))
                 work[name] = partial(smemkern.gemm, a, b, variant=variant, out=out, **params)
         times = medians(torch, work, 0.006)
         us = {name: round(ms * 1e3, 2) for name, ms in times.items()}
@@ -147,9 +151,9 @@ def samples(record: Record, lines: list[Record]) -> dict[tuple[int, int], list[A
     for line in lines:
         ours = {name: us for name, us in line["us"].items() if name != "cuBLAS"}
         for name, us in ours.items():
-            block_m, block_n, split = map(int, name.split())
+            block_m, block_n, *others = map(int, name.split())
             terms = _core.ring_terms(
-                *((*line["shape"], line["batch"]), (block_m, block_n, split)),
+                *((*line["shape"], line["batch"]), (block_m, block_n, *others)),
                 *(line["layout"], record["multiprocessors"]),
             )
             tile = block_m, width_of(line["shape"], block_n)
@@ -176,7 +180,7 @@ def regret(costs: dict[tuple[int, int], Any], lines: list[Record]) -> float:
         def predicted(
             name: str, terms: Record = line["terms"], shape: Shape = line["shape"]
         ) -> float:
-            block_m, block_n, _ = map(int, name.split())
+            block_m, block_n, *_ = map(int, name.split())
             return float(costs[block_m, width_of(shape, block_n)] @ terms[name])
 
         ratios.append(ours[min(ours, key=predicted)] / min(ours.values()))

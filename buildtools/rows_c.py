@@ -136,8 +136,11 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(any_columns).lower()},"
         yield f"            {str(row.wgmma.guarded).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
-        thin = _c_by_layout(f"{row.stem}_thin") if any_columns else "{{NULL}}"
-        yield f"            {_c_by_layout(row.stem)}, {thin}}},"
+        others = (
+            _c_by_layout(f"{row.stem}_{kind}") if any_columns else "{{NULL}}"
+            for kind in ("swapped", "thin")
+        )
+        yield f"            {', '.join((_c_by_layout(row.stem), *others))}}},"
     if row.skinny:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
         rows = ", ".join(map(str, row.skinny))

@@ -47,25 +47,30 @@ def test_table_has_a_row_per_kernel_and_width():
     for rows, most in zip(costs, columns.MOST_COLUMNS.values(), strict=True):
         assert len(rows) == (columns.THIN + most) // 32
         for row in rows:
-            assert len(row) == len(_core.ring_terms((64, 64, 64, 1), (64, 32, 1), "NN", 132))
+            assert len(row) == len(_core.ring_terms((64, 64, 64, 1), (64, 32, 1, False), "NN", 132))
             assert all(math.isfinite(cost) and cost >= 0 for cost in row)
 
 
 def test_terms_count_what_they_say():
     """Two tiles per multiprocessor, ten steps each, of 128 + 64 rows of 128 bytes."""
     m, n = 128 * MULTIPROCESSORS, 128
-    found = _core.ring_terms((m, n, 640, 1), (128, 64, 1), "NT", MULTIPROCESSORS)
-    call, tiles, steps, into, out, parts, sums, cluster, matrices, share = found
+    found = _core.ring_terms((m, n, 640, 1), (128, 64, 1, False), "NT", MULTIPROCESSORS)
+    call, tiles, steps, into, out, parts, sums, cluster, matrices, share, longer, result, far, _ = (
+        found
+    )
     assert (call, tiles, parts, sums, cluster, share) == (1, 2, 0, 0, 0, 1)
     assert steps == pytest.approx(2 * 10 / 10)
     assert into == pytest.approx(2 * 10 * (128 + 64) * 128 * 1e-6)
     assert out == pytest.approx(into)
     assert matrices == pytest.approx((m + n) * 10 * 128 * 1e-7)
+    assert longer == out
+    assert result == pytest.approx(m * n * 2 * 1e-7)
+    assert far == pytest.approx(max(0, matrices + result - 3))
 
 
 def test_split_counts_partial_sums():
-    whole = _core.ring_terms((128, 64, 6400, 1), (128, 64, 1), "NT", MULTIPROCESSORS)
-    split = _core.ring_terms((128, 64, 6400, 1), (128, 64, 10), "NT", MULTIPROCESSORS)
+    whole = _core.ring_terms((128, 64, 6400, 1), (128, 64, 1, False), "NT", MULTIPROCESSORS)
+    split = _core.ring_terms((128, 64, 6400, 1), (128, 64, 10, False), "NT", MULTIPROCESSORS)
     assert (split[5], whole[5]) == (1, 0)
     assert split[2] == whole[2] / 10
     assert split[6] == pytest.approx(2 * 4 * 10 * 128 * 64 * 1e-5 / MULTIPROCESSORS)
@@ -75,11 +80,11 @@ def test_split_counts_partial_sums():
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_thin_tiles_are_of_the_larger_side(layout):
     """Of 16 rows or columns no more is copied than there is; clusters add the ranges."""
-    of_columns = _core.ring_terms((640, 16, 1280, 1), (64, 8, 3), layout, MULTIPROCESSORS)
+    of_columns = _core.ring_terms((640, 16, 1280, 1), (64, 8, 3, False), layout, MULTIPROCESSORS)
     swapped = {"NN": "TT", "TT": "NN"}.get(layout, layout)
-    of_rows = _core.ring_terms((16, 640, 1280, 1), (64, 8, 3), swapped, MULTIPROCESSORS)
+    of_rows = _core.ring_terms((16, 640, 1280, 1), (64, 8, 3, True), swapped, MULTIPROCESSORS)
     assert of_columns == of_rows
-    _, tiles, steps, into, _, parts, sums, cluster, _, _ = of_columns
+    _, tiles, steps, into, _, parts, sums, cluster, *_ = of_columns
     assert (tiles, parts, sums, cluster) == (1, 0, 0, 1)
     assert steps == pytest.approx(7 / 10)
     of_b = 1.05 if layout[1] == "N" else 1  # rows of 32 bytes, which begin at sectors, not at lines
@@ -89,7 +94,7 @@ def test_thin_tiles_are_of_the_larger_side(layout):
 @pytest.mark.parametrize("layout", ["", "XX", "nn"])
 def test_unknown_layout(layout):
     with pytest.raises(ValueError, match="there is no layout"):
-        _core.ring_terms((64, 64, 64, 1), (64, 32, 1), layout, MULTIPROCESSORS)
+        _core.ring_terms((64, 64, 64, 1), (64, 32, 1, False), layout, MULTIPROCESSORS)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -135,8 +135,16 @@ enum {
     RING_BYTES_OF_TWO = 115712 /* shared memory; if two blocks share it */
 };
 
+/* What ring_choose() has set in `values`. Swapped: the product of the transposes. Thin: all of few
+ * columns, or of few rows and then swapped, are a tile (wgmma_thin.cuh). */
+typedef struct ring_form {
+    bool swapped, thin;
+} ring_form;
+
+ring_form ring_form_of(const smk_variant *variant, const int64_t *values);
+
 /* Stages that fit into a block's ring. */
-int64_t ring_stages(const int64_t tile[2], bool thin, int64_t shared_bytes);
+int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes);
 
 /* Persistent blocks per multiprocessor: two of 64 rows, one of which stores its tile while the
  * other multiplies, if there are more tiles than multiprocessors. */
@@ -156,13 +164,6 @@ typedef struct ring_operand {
 void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
                    ring_operand out[2]);
 
-/* A product of few columns, or rows, has kernels of its own: wgmma_thin.cuh. There m and
- * operands[0] are those of the larger side. */
-typedef enum smk_thin { SMK_THICK, SMK_THIN_COLUMNS, SMK_THIN_ROWS } smk_thin;
-
-/* Whether it is planned so: block_n is THIN_UNIT in `values`, which ring_choose() may set. */
-smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n);
-
 /* The columns of a tile that has all n, as wgmma has them. */
 int64_t ring_thin_columns(int64_t n);
 
@@ -170,11 +171,13 @@ int64_t ring_thin_columns(int64_t n);
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors);
 
-/* A product whose tiles have `rows` x `columns`, and its K ranges. Columns THIN_UNIT: thin. */
+/* A product whose tiles have `rows` x `columns`, and its K ranges. Columns THIN_UNIT: thin. Swapped:
+ * sizes and operands are those of the product of the transposes. */
 typedef struct ring_work {
     double m, n, steps, batch, multiprocessors;
     double rows, columns, ranges;
     ring_operand operands[2];
+    bool swapped;
 } ring_work;
 
 enum {
@@ -188,6 +191,10 @@ enum {
     RING_CLUSTER,   /* 1: clusters add them */
     RING_OPERANDS,  /* bytes of A and B, in 10 MB */
     RING_SHARE,     /* of the multiprocessors that have a block */
+    RING_LONGER,    /* the larger of 3/4 of RING_BYTES_IN and RING_BYTES_OUT */
+    RING_RESULT,    /* bytes of C, in 10 MB */
+    RING_FAR,       /* bytes of A, B and C that do not stay in L2, in 10 MB */
+    RING_SWAPPED,   /* 1: C is stored transposed */
     RING_TERMS
 };
 
@@ -199,7 +206,8 @@ void ring_terms(const ring_work *work, double out[RING_TERMS]);
 /* Predicted microseconds. */
 double ring_predicts(const ring_work *work);
 
-/* Chooses the columns of tiles, and the number of K ranges, where `values` has 0 for them. sizes:
+/* Chooses the columns of tiles, the number of K ranges, and whether to swap, where `values` has 0 for
+ * them. sizes:
  * M, N, K. Returns the microseconds that the product should take; 0, and no change, for other
  * variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,

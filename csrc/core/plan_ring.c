@@ -14,6 +14,9 @@
 
 enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 8 };
 
+enum { RESULT_BYTES = 2 };
+static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on products take longer */
+
 /* Microseconds per unit of each term, by rows of a tile and columns / 32: first of thin ones. */
 static const float COSTS[][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
@@ -27,11 +30,13 @@ int64_t ring_thin_columns(int64_t n) {
     return round_up(n, n <= 32 ? 8 : 16);
 }
 
-smk_thin ring_thin(const smk_variant *variant, const int64_t *values, int64_t m, int64_t n) {
-    if (!variant->wgmma.columns || !is_thin(m, n) ||
-        values[smk_variant_param(variant, "block_n")] != THIN_UNIT)
-        return SMK_THICK;
-    return m < n ? SMK_THIN_ROWS : SMK_THIN_COLUMNS;
+/* Values of the parameter "swapped". */
+enum { CHOSEN, AS_GIVEN, SWAPPED };
+
+ring_form ring_form_of(const smk_variant *variant, const int64_t *values) {
+    if (!variant->wgmma.columns) return (ring_form){false};
+    return (ring_form){.swapped = values[smk_variant_param(variant, "swapped")] == SWAPPED,
+                       .thin = values[smk_variant_param(variant, "block_n")] == THIN_UNIT};
 }
 
 /* ceil of what is not negative: without SSE4.1 that of libm takes most of the planner's time. */
@@ -58,13 +63,13 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
     const int64_t split = values[smk_variant_param(variant, "split")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t down = ceil_div(sizes[0] > sizes[1] ? sizes[0] : sizes[1], rows);
-    return ring_thin(variant, values, sizes[0], sizes[1]) &&
+    return ring_form_of(variant, values).thin &&
            in_cluster(rows, least((double)sizes[0], (double)sizes[1]), split,
                       (double)down * (double)batch, (double)multiprocessors);
 }
 
-int64_t ring_stages(const int64_t tile[2], bool thin, int64_t shared_bytes) {
-    const int64_t buffers = thin ? ceil_div(tile[1], 32) : WGMMA_OUT_BUFFERS(tile[0]);
+int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes) {
+    const int64_t buffers = form.thin ? ceil_div(tile[1], 32) : WGMMA_OUT_BUFFERS(tile[0]);
     const int64_t out = tile[0] / 64 * buffers * BUFFER_BYTES;
     const int64_t stages = (shared_bytes - out) / ((tile[0] + tile[1]) * STEP_BYTES + 16);
     return stages < MOST_STAGES ? stages : MOST_STAGES;
@@ -97,6 +102,7 @@ void ring_swap(ring_work *c) {
     c->n = m;
     c->operands[0] = c->operands[1];
     c->operands[1] = a;
+    c->swapped = !c->swapped;
 }
 
 void ring_terms(const ring_work *c, double out[RING_TERMS]) {
@@ -137,6 +143,10 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_CLUSTER] = cluster;
     out[RING_OPERANDS] = (c->m + c->n) * c->steps * STEP_BYTES * c->batch * 1e-7;
     out[RING_SHARE] = least(all, c->multiprocessors) / c->multiprocessors;
+    out[RING_LONGER] = most(0.75 * out[RING_BYTES_IN], out[RING_BYTES_OUT]);
+    out[RING_RESULT] = elements * RESULT_BYTES * 1e-7;
+    out[RING_FAR] = most(0, out[RING_OPERANDS] + out[RING_RESULT] - IN_L2);
+    out[RING_SWAPPED] = c->swapped && !thin;
 }
 
 double ring_predicts(const ring_work *c) {
@@ -165,6 +175,7 @@ static int64_t next_ranges(int64_t ranges, int64_t dense, int64_t wave, int64_t 
 typedef struct ring_choice {
     double time;
     int64_t columns, ranges;
+    bool swapped;
 } ring_choice;
 
 /* Tries `ranges` of K, or if it is 0 those that are worth it, with tiles of so many columns. */
@@ -178,7 +189,7 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, ring_choi
          tried = next_ranges(tried, thin ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
         const double time = ring_predicts(c);
-        if (time <= best->time) *best = (ring_choice){time, columns, (int64_t)c->ranges};
+        if (time <= best->time) *best = (ring_choice){time, columns, (int64_t)c->ranges, c->swapped};
         if (given || tried >= most_ranges) return;
     }
 }
@@ -189,11 +200,12 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     if (!variant->wgmma.columns) return 0;
     int64_t *columns = &values[smk_variant_param(variant, "block_n")];
     int64_t *split = &values[smk_variant_param(variant, "split")];
+    int64_t *swapped = &values[smk_variant_param(variant, "swapped")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t steps = ceil_div(sizes[2] * dtype->itemsize, STEP_BYTES);
-    const int64_t widest = WGMMA_MOST_COLUMNS(rows), exist = round_up(sizes[1], 32);
-    const bool thin = is_thin(sizes[0], sizes[1]), swapped = thin && sizes[0] < sizes[1];
+    const bool thin = is_thin(sizes[0], sizes[1]), thin_rows = thin && sizes[0] < sizes[1];
     const int64_t given = *columns == THIN_UNIT && !thin ? 0 : *columns;
+    const int64_t widest = WGMMA_MOST_COLUMNS(rows);
     const int64_t ranges = *split < steps ? *split : steps;
     ring_work c = {.m = (double)sizes[0],
                    .n = (double)sizes[1],
@@ -202,14 +214,24 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
                    .multiprocessors = (double)multiprocessors,
                    .rows = (double)rows,
                    .operands = {operands[0], operands[1]}};
-    ring_choice best = {INFINITY, given ? given : widest, ranges > 1 ? ranges : 1};
+    ring_choice best = {.time = INFINITY,
+                        .columns = given ? given : widest,
+                        .ranges = ranges > 1 ? ranges : 1,
+                        .swapped = given == THIN_UNIT ? thin_rows : *swapped == SWAPPED};
     const bool empty = c.m * c.n * c.steps * c.batch == 0;
-    for (int64_t n = 32; !empty && !given && n <= widest && n <= exist; n += 32)
-        try_columns(&c, n, ranges, &best);
-    if (!empty && given > THIN_UNIT) try_columns(&c, given, ranges, &best);
-    if (swapped) ring_swap(&c);
-    if (!empty && thin && given <= THIN_UNIT) try_columns(&c, THIN_UNIT, ranges, &best);
+    for (int form = AS_GIVEN; !empty && form <= SWAPPED; form++) {
+        if (form == SWAPPED) ring_swap(&c);
+        const bool asked = *swapped == CHOSEN || *swapped == form;
+        if (thin && c.swapped == thin_rows && (given == THIN_UNIT || (given == 0 && asked)))
+            try_columns(&c, THIN_UNIT, ranges, &best);
+        if (given == THIN_UNIT || !asked) continue;
+        const int64_t first = given ? given : 32, exist = round_up((int64_t)c.n, 32);
+        try_columns(&c, first, ranges, &best);
+        for (int64_t n = first + 32; !given && n <= widest && n <= exist; n += 32)
+            try_columns(&c, n, ranges, &best);
+    }
     *columns = best.columns;
     *split = best.ranges;
+    *swapped = best.swapped ? SWAPPED : AS_GIVEN;
     return empty ? 0 : best.time;
 }

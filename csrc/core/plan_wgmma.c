@@ -31,7 +31,7 @@ typedef struct arguments {
  * it is a row of B, and `k` stands for N. Strides in elements. */
 typedef struct operand {
     int index;  /* 0: the kernel's A, 1: its B */
-    int buffer; /* the same; exchanged if the product is that of the transposes (wgmma_thin.cuh) */
+    int buffer; /* the same; exchanged if the product is that of the transposes */
     const smk_matrix *matrix;
     int64_t rows, k, row_stride, k_stride;
     int64_t tile;          /* rows per TMA box */
@@ -54,7 +54,7 @@ typedef struct builder {
     int element;       /* bytes per element in shared memory ... */
     int itemsize;      /* ... and in the matrices */
     int64_t workspace; /* bytes so far */
-    smk_thin thin;
+    ring_form form;
 } builder;
 
 static void add_pointer(builder *w, size_t arg_offset, uint32_t buffer) {
@@ -267,7 +267,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .row_stride = by_rows ? p->b.ld : p->b.step,
                             .k_stride = by_rows ? p->b.step : p->b.ld,
                             .tile = by_rows ? step : g->output_tile[1]};
-    if (w->thin == SMK_THIN_ROWS) { /* C^T = B^T A^T */
+    if (w->form.swapped) { /* C^T = B^T A^T */
         const operand a = operands[0];
         operands[0] = operands[1];
         operands[1] = a;
@@ -306,12 +306,13 @@ static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
         if (itemsize == 4) map_partial_sums(w, p);
         return;
     }
-    if (w->thin || !tma_can_access(w->batch, 2, &p->c, p->M, p->c.ld, itemsize)) return;
+    if (w->form.thin || !tma_can_access(w->batch, 2, &p->c, p->M, p->c.ld, itemsize)) return;
     const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
     const int64_t z = batch_z_stride(w->batch, 2) * itemsize;
+    const uint32_t box[] = {w->form.swapped ? 64 : 32, itemsize == 2 && !w->form.swapped ? 64 : 32};
     w->args->wgmma.store_boxes = 1;
     add_map(w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, matrices_of(w->batch, 2)},
-            (int64_t[]){pitch, z ? z : pitch}, (uint32_t[]){32, itemsize == 2 ? 64 : 32});
+            (int64_t[]){pitch, z ? z : pitch}, box);
 }
 
 /* Where a product's blocks can count all tiles of the batch in 31 bits, they do; else each has the
@@ -334,12 +335,12 @@ static divisor divisor_of(int64_t d) {
  * are not worth another wave and do not count. */
 static void list_work(const builder *w, const operand operands[2], const smk_gemm *p,
                       const smk_geometry *g, kernel *product) {
-    const bool swapped = w->thin == SMK_THIN_ROWS;
+    const bool swapped = w->form.swapped;
     const int64_t tile_rows = g->output_tile[swapped], tile_columns = g->output_tile[!swapped];
     const int64_t m = swapped ? p->N : p->M, n = swapped ? p->M : p->N;
     const int64_t band = TILE_ORDER_ROWS / tile_rows;
     const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, tile_rows);
-    const bool narrow = w->thin || (w->itemsize == 2 && ring_is_narrow(n, tile_columns));
+    const bool narrow = w->form.thin || (w->itemsize == 2 && ring_is_narrow(n, tile_columns));
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     /* A cluster takes all ranges of a tile as one item. */
@@ -370,9 +371,9 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.stage_bytes =
             (int)(stage_bytes_of(&operands[0]) + stage_bytes_of(&operands[1]));
         w->args->wgmma.swapped = swapped;
-        w->args->wgmma.stages = (int)ring_stages(tile, w->thin != SMK_THICK, (int64_t)product->shared_bytes);
+        w->args->wgmma.stages = (int)ring_stages(w->form, tile, (int64_t)product->shared_bytes);
     }
-    const int64_t counted = w->thin ? tiles : full;
+    const int64_t counted = w->form.thin ? tiles : full;
     product->blocks = (uint32_t)(product->cluster  ? tiles * split
                                  : counted <= room ? (tiles < room ? tiles : room)
                                                    : ceil_div(counted, ceil_div(counted, room)));
@@ -384,8 +385,9 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     const smk_wgmma *kind = &w->variant->wgmma;
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
-    product.entry =
-        (w->thin ? kind->thin : kind->products)[operands[0].mn_major][operands[1].mn_major];
+    product.entry = (w->form.thin      ? kind->thin
+                     : w->form.swapped ? kind->swapped
+                                       : kind->products)[operands[0].mn_major][operands[1].mn_major];
     list_work(w, operands, p, g, &product);
     s->n_kernels = 0;
     const int64_t earlier = a->searching + (operands[1].scaled ? (int64_t)b->searching : 0);
@@ -420,17 +422,16 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
                 (ring_operand[]){ring_operand_of(problem->a.ld, problem->a.step, dtype->itemsize),
                                  ring_operand_of(problem->b.step, problem->b.ld, dtype->itemsize)},
                 problem->multiprocessors);
-    const smk_thin thin = ring_thin(variant, values, problem->M, problem->N);
+    const ring_form form = ring_form_of(variant, values);
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
     smk_gemm splitting = *problem; /* of the wgmma kernels only the thin ones add by clusters */
-    splitting.clusters &= thin != SMK_THICK;
-    if (thin) {
-        const bool rows = thin == SMK_THIN_ROWS;
-        geometry.output_tile[rows] = geometry.output_tile[0];
-        geometry.output_tile[!rows] = ring_thin_columns(rows ? problem->M : problem->N);
-    }
-    if (thin == SMK_THIN_ROWS) {
+    splitting.clusters &= form.thin;
+    if (form.thin) geometry.output_tile[1] = ring_thin_columns(problem->M < problem->N ? problem->M : problem->N);
+    if (form.swapped) {
+        const int64_t rows = geometry.output_tile[0];
+        geometry.output_tile[0] = geometry.output_tile[1];
+        geometry.output_tile[1] = rows;
         const long long batch_a = args.gemm.batch_a;
         args.gemm.batch_a = args.gemm.batch_b;
         args.gemm.batch_b = batch_a;
@@ -442,7 +443,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
                  .args = &args,
                  .element = (int)smk_tensor_type_bytes(variant->wgmma.operand),
                  .itemsize = dtype->itemsize,
-                 .thin = thin};
+                 .form = form};
     operand operands[2];
     launch_shape s;
     *plan = (smk_plan){.args_bytes = sizeof args,
@@ -459,8 +460,8 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
                    output, &s, status))
         return status->code;
     w.workspace = (int64_t)plan->workspace;
-    add_pointer(&w, offsetof(arguments, gemm.A), thin == SMK_THIN_ROWS);
-    add_pointer(&w, offsetof(arguments, gemm.B), thin != SMK_THIN_ROWS);
+    add_pointer(&w, offsetof(arguments, gemm.A), form.swapped);
+    add_pointer(&w, offsetof(arguments, gemm.B), !form.swapped);
     add_pointer(&w, offsetof(arguments, gemm.C), 2);
     plan_operands(&w, problem, dtype, &geometry, operands);
     map_result(&w, problem, dtype);

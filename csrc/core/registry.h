@@ -52,8 +52,9 @@ typedef struct smk_wgmma {
     bool columns;   /* of tiles are an argument, "block_n" */
     bool guarded; /* the smallest elements are found too: tiles in which fp16 loses bits use tf32 */
     const char *largest, *pack; /* kernels */
-    /* Kernels, by [A is MN-major][B is MN-major]; thin: for few rows or columns. */
-    const char *products[2][2], *thin[2][2];
+    /* Kernels, by [A is MN-major][B is MN-major]; swapped: of the product of the transposes; thin:
+     * for few rows or columns. */
+    const char *products[2][2], *swapped[2][2], *thin[2][2];
 } smk_wgmma;
 
 /* Variants with split-K. Their parameter "split" is the number of K ranges; at 0 core/plan_split.c

@@ -73,7 +73,7 @@ enum { TILE_ORDER_ROWS = 2048 };
 #define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 192 ? 192 : 128)
 #define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
 /* Of wgmma_thin.cuh: the most columns, and the value of block_n that asks for such tiles. */
-enum { THIN_COLUMNS = 128, THIN_UNIT = 8 };
+enum { THIN_COLUMNS = 64, THIN_UNIT = 8 };
 
 /* Further arguments of the kernels that read A and B by TMA; core/plan_wgmma.c fills them.
  *

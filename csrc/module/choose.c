@@ -235,11 +235,11 @@ PyObject *choose_ring_terms(PyObject *args) {
     enum { ITEMSIZE = 2 };
     const char *layout;
     long long m, n, k, batch;
-    int rows, columns, ranges, multiprocessors;
+    int rows, columns, ranges, swapped, multiprocessors;
     bool k_major[2];
     double x[RING_TERMS];
-    if (!PyArg_ParseTuple(args, "(LLLL)(iii)si:ring_terms", &m, &n, &k, &batch, &rows, &columns,
-                          &ranges, &layout, &multiprocessors) ||
+    if (!PyArg_ParseTuple(args, "(LLLL)(iiip)si:ring_terms", &m, &n, &k, &batch, &rows, &columns,
+                          &ranges, &swapped, &layout, &multiprocessors) ||
         !read_layout(layout, k_major))
         return NULL;
     ring_work work = {.m = (double)m,
@@ -251,7 +251,7 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .columns = columns,
                       .ranges = ranges};
     ring_operands((int64_t[]){m, n, k}, k_major, ITEMSIZE, work.operands);
-    if (columns == THIN_UNIT && m < n) ring_swap(&work);
+    if (swapped) ring_swap(&work);
     ring_terms(&work, x);
     PyObject *result = PyTuple_New(RING_TERMS);
     for (int i = 0; result && i < RING_TERMS; i++) {

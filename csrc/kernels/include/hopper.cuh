@@ -226,9 +226,7 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
 #define WGMMA_OUT_16(C, d)     WGMMA_FROM_16(C, d, 0)
 #define WGMMA_OUT_32(C, d)     WGMMA_OUT_16(C, d), WGMMA_FROM_16(C, d, 16)
 #define WGMMA_OUT_24(C, d)     WGMMA_OUT_16(C, d), WGMMA_FROM_4(C, d, 16), WGMMA_FROM_4(C, d, 20)
-#define WGMMA_OUT_40(C, d)     WGMMA_OUT_32(C, d), WGMMA_FROM_4(C, d, 32), WGMMA_FROM_4(C, d, 36)
 #define WGMMA_OUT_48(C, d)     WGMMA_OUT_32(C, d), WGMMA_FROM_16(C, d, 32)
-#define WGMMA_OUT_56(C, d)     WGMMA_OUT_48(C, d), WGMMA_FROM_4(C, d, 48), WGMMA_FROM_4(C, d, 52)
 #define WGMMA_OUT_64(C, d)     WGMMA_OUT_48(C, d), WGMMA_FROM_16(C, d, 48)
 #define WGMMA_OUT_80(C, d)     WGMMA_OUT_64(C, d), WGMMA_FROM_16(C, d, 64)
 #define WGMMA_OUT_96(C, d)     WGMMA_OUT_80(C, d), WGMMA_FROM_16(C, d, 80)
@@ -239,8 +237,6 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
 #define WGMMA_LIST_12          WGMMA_LIST_8 ",%8,%9,%10,%11"
 #define WGMMA_LIST_16          "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define WGMMA_LIST_24          WGMMA_LIST_16 ",%16,%17,%18,%19,%20,%21,%22,%23"
-#define WGMMA_LIST_40          WGMMA_LIST_32 ",%32,%33,%34,%35,%36,%37,%38,%39"
-#define WGMMA_LIST_56          WGMMA_LIST_48 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define WGMMA_LIST_32                                                                              \
     WGMMA_LIST_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define WGMMA_LIST_48                                                                              \
@@ -295,9 +291,7 @@ WGMMA_DEFINE("24", 12, "%12", "%13", "%14", "%15", "%16")
 WGMMA_DEFINE("32", 16, "%16", "%17", "%18", "%19", "%20")
 WGMMA_DEFINE("48", 24, "%24", "%25", "%26", "%27", "%28")
 WGMMA_DEFINE("64", 32, "%32", "%33", "%34", "%35", "%36")
-WGMMA_DEFINE("80", 40, "%40", "%41", "%42", "%43", "%44")
 WGMMA_DEFINE("96", 48, "%48", "%49", "%50", "%51", "%52")
-WGMMA_DEFINE("112", 56, "%56", "%57", "%58", "%59", "%60")
 WGMMA_DEFINE("128", 64, "%64", "%65", "%66", "%67", "%68")
 WGMMA_DEFINE("160", 80, "%80", "%81", "%82", "%83", "%84")
 WGMMA_DEFINE("192", 96, "%96", "%97", "%98", "%99", "%100")
@@ -327,6 +321,14 @@ __device__ __forceinline__ void wgmma(int (&d)[128], unsigned long long a, unsig
                  : "l"(a), "l"(b), "r"(add));
 }
 #endif
+
+/* shared_store_matrices(), of the transposes: a row has 8 elements of a column. */
+__device__ __forceinline__ void shared_store_transposed(unsigned row, unsigned m0, unsigned m1,
+                                                        unsigned m2, unsigned m3) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+                 "r"(m0), "r"(m1), "r"(m2), "r"(m3)
+                 : "memory");
+}
 
 /* ---- warps. Instructions for TMA, mbarriers and wgmma take uniform registers. If ptxas cannot tell
  * that all lanes agree, it moves the values there one by one, in a loop over the lanes ---- */

@@ -6,7 +6,9 @@
  * 32 up to MOST_COLUMNS, are an argument: with those that share C evenly among the multiprocessors
  * no wave of tiles is nearly empty. A tile at C's right edge computes no more columns than exist.
  * Blocks go over all matrices of a batch, so the ring stays full. It has as many stages as fit.
- * Few rows or columns have kernels of their own (wgmma_thin.cuh).
+ * Swapped, a kernel computes C^T = B^T A^T: then tiles have BLOCK_M columns of C, and `columns` of its
+ * rows. Here "row" and "column" are those of what it computes. Few rows or columns have kernels of
+ * their own (wgmma_thin.cuh).
  *
  * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2;
  * of 192 x 192: 1152 clocks for 48 KiB; of 64 x 128: 256 for 24 KiB. Of 256 x 128, 1024 for 48 KiB;
@@ -27,6 +29,14 @@
 #define OUT_BUFFERS        WGMMA_OUT_BUFFERS(BLOCK_M)
 typedef unsigned short operand;
 #include "wgmma_gemm.cuh"
+
+/* Of what a kernel computes. */
+template <bool SWAPPED> __device__ __forceinline__ int rows_of(const gemm_args &g) {
+    return (int)(SWAPPED ? g.N : g.M);
+}
+template <bool SWAPPED> __device__ __forceinline__ int columns_of(const gemm_args &g) {
+    return (int)(SWAPPED ? g.M : g.N);
+}
 
 constexpr int BLOCK_K = 64; /* per stage: 128 bytes */
 constexpr int A_TILE = BLOCK_M * 128;
@@ -113,15 +123,27 @@ __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int con
         used, r, steps, [&](int add) { multiply<A_ACROSS, B_ACROSS>(used, r, consumer, add); });
 }
 
+/* Bytes of a row of a box: 32 columns of 64 rows, or swapped 64 rows of 32 columns. */
+template <bool SWAPPED> constexpr int BOX_ROW = SWAPPED ? 2 * OUT_ROW : OUT_ROW;
+
 /* Writes a warp's 16 of a box's 64 rows. */
+template <bool SWAPPED>
 __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
-    const int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
         const float *d = sum + 4 * j;
-        shared_store_matrices(box_piece<OUT_ROW>(box, row, j + lane / 16),
-                              pack_pair(d[0], d[1], REAL()), pack_pair(d[2], d[3], REAL()),
-                              pack_pair(d[4], d[5], REAL()), pack_pair(d[6], d[7], REAL()));
+        const unsigned left = pack_pair(d[0], d[1], REAL()), below = pack_pair(d[2], d[3], REAL());
+        const unsigned right = pack_pair(d[4], d[5], REAL()), last = pack_pair(d[6], d[7], REAL());
+        if (SWAPPED) {
+            const int row = 8 * (j + lane / 16) + lane % 8, piece = 2 * warp + lane / 8 % 2;
+            shared_store_transposed(box_piece<BOX_ROW<true>>(box, row, piece), left, below, right,
+                                    last);
+        } else {
+            shared_store_matrices(
+                box_piece<BOX_ROW<false>>(box, warp * 16 + lane % 16, j + lane / 16), left, below,
+                right, last);
+        }
     }
 }
 
@@ -132,11 +154,12 @@ __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
  * After a block's last tile no copies follow, and the tiles of A in the ring are free once all warps
  * of the warpgroup have multiplied: no other reads its 64 rows of them. They are buffers then, and
  * none waits for another. */
+template <bool SWAPPED>
 __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
                                       const tensor_map *c_map, const float (&sum)[REGISTERS],
                                       const ring &r, int consumer, int row0, int column0, int z,
                                       unsigned &turn, bool last) {
-    const int columns = min(w.columns, (int)g.N - column0);
+    const int columns = min(w.columns, columns_of<SWAPPED>(g) - column0);
     const bool leader = is_leader();
     const bool own = last && w.store_boxes && r.count * 64 >= w.columns;
     const unsigned buffers = r.out + consumer * OUT_BUFFERS * OUT_BUFFER;
@@ -149,56 +172,83 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
         const unsigned second = first + OUT_BUFFER / 2;
         if (!own && w.store_boxes && leader) tma_store_wait_read<OUT_BUFFERS - 1>();
         if (own ? n == 0 : w.store_boxes || OUT_BUFFERS == 1) group_barrier(1 + consumer, 128);
-        write_rows(sum + n / 2, first);
-        if (n + 32 < MOST_COLUMNS) write_rows(sum + n / 2 + 16, second);
+        write_rows<SWAPPED>(sum + n / 2, first);
+        if (n + 32 < MOST_COLUMNS) write_rows<SWAPPED>(sum + n / 2 + 16, second);
         fence_async_proxy();
         group_barrier(1 + consumer, 128);
+        const int c_row = SWAPPED ? column0 + n : row0, c_column = SWAPPED ? row0 : column0 + n;
+        constexpr int DOWN = SWAPPED ? 32 : 0, ACROSS = SWAPPED ? 0 : 32; /* to the second box */
         if (!w.store_boxes) {
-            REAL *c = g.C + z * g.batch_c + row0 * g.ldc + column0 + n;
-            store_box<64>(c, g.ldc, (int)g.M - row0, columns - n, first);
-            store_box<64>(c + 32, g.ldc, (int)g.M - row0, columns - n - 32, second);
+            REAL *c = g.C + z * g.batch_c + c_row * g.ldc + c_column;
+            if (SWAPPED) {
+                const int rows = columns - n, right = (int)g.N - c_column;
+                store_box<64, BOX_ROW<true>>(c, g.ldc, rows, right, first);
+                store_box<64, BOX_ROW<true>>(c + 32, g.ldc, rows, right - 32, first, 32);
+            } else {
+                store_box<64>(c, g.ldc, (int)g.M - row0, columns - n, first);
+                store_box<64>(c + 32, g.ldc, (int)g.M - row0, columns - n - 32, second);
+            }
         } else if (leader) {
-            tma_store(c_map, first, column0 + n, row0, z);
-            if (n + 32 < columns) tma_store(c_map, second, column0 + n + 32, row0, z);
+            tma_store(c_map, first, c_column, c_row, z);
+            if (n + 32 < columns) tma_store(c_map, second, c_column + ACROSS, c_row + DOWN, z);
             tma_store_commit();
         }
     }
 }
 
-/* Stores the sums of a split-K part from registers: 8 bytes per thread, four threads per sector. */
+/* p + more, which the compiler does not compute before: too few registers are left for all places. */
+template <typename T> __device__ __forceinline__ T *next_place(T *p, long long more) {
+    p += more;
+    asm volatile("" : "+l"(p));
+    return p;
+}
+
+/* Stores the sums of a split-K part from registers: 8 bytes per thread, four threads per sector, or
+ * swapped 4 bytes, eight threads per sector. */
+template <bool SWAPPED>
 __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[REGISTERS],
                                            long long matrix, int row0, int column0, int columns) {
     const int t = threadIdx.x % 128, column = column0 + t % 4 * 2;
+    const int end = min(columns, columns_of<SWAPPED>(g) - column0) - t % 4 * 2;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = row0 + t / 32 * 16 + t % 32 / 4 + h * 8;
-        float *to = sums_at(g, matrix, row, column);
-        if (row >= g.M) continue;
+        if (row >= rows_of<SWAPPED>(g)) continue;
+        float *to = SWAPPED ? sums_at(g, matrix, column, row) : sums_at(g, matrix, row, column);
 #pragma unroll
         for (int j = 0; j < REGISTERS / 4; j++) {
-            if (8 * j < columns && column + 8 * j < g.part_pitch)
-                *reinterpret_cast<float2 *>(to + 8 * j) =
-                    make_float2(sum[4 * j + 2 * h], sum[4 * j + 2 * h + 1]);
+            const float x = sum[4 * j + 2 * h], y = sum[4 * j + 2 * h + 1];
+            if (SWAPPED) {
+                if (8 * j < end) to[0] = x;
+                if (8 * j + 1 < end) to[g.part_pitch] = y;
+                to = next_place(to, 8 * g.part_pitch);
+            } else if (8 * j < columns && column + 8 * j < g.part_pitch) {
+                *reinterpret_cast<float2 *>(to + 8 * j) = make_float2(x, y);
+            }
         }
     }
 }
 
 /* Adds beta times the old C. In few instructions per element: those of all that a block skips pass
  * through the instruction cache, too. */
+template <bool SWAPPED>
 __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTERS], int row0,
                                         int column0, int z) {
     const int t = threadIdx.x % 128, column = column0 + t % 4 * 2;
-    const int columns = (int)g.N - column;
+    const int columns = columns_of<SWAPPED>(g) - column;
     const float beta = (float)g.beta;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = row0 + t / 32 * 16 + t % 32 / 4 + h * 8;
-        if (row >= g.M) break;
-        const REAL *c = g.C + z * g.batch_c + row * g.ldc + column;
+        if (row >= rows_of<SWAPPED>(g)) break;
+        const long long at = SWAPPED ? column * g.ldc + row : row * g.ldc + column;
+        const REAL *c = g.C + z * g.batch_c + at;
 #pragma unroll
         for (int i = 0; i < REGISTERS / 2; i++) {
             const int to = i / 2 * 8 + i % 2;
-            if (to < columns) sum[i / 2 * 4 + 2 * h + i % 2] += beta * widen(c[to]);
+            if (to < columns)
+                sum[i / 2 * 4 + 2 * h + i % 2] += beta * widen(SWAPPED ? *c : c[to]);
+            if (SWAPPED) c = next_place(c, (i % 2 ? 7 : 1) * g.ldc);
         }
     }
 }
@@ -206,6 +256,7 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTE
 /* ---- the kernel ---- */
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
+template <bool SWAPPED>
 __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
                                        const tensor_map *c_map, float (&sum)[REGISTERS],
                                        const block_work &at, const ring &r, int consumer,
@@ -213,7 +264,7 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
     const int row = at.tile.row * BLOCK_M + consumer * 64;
     const int column = at.tile.column * w.columns;
     if (g.split > 1) {
-        store_part(g, sum, matrix_of(w, at), row, column, w.columns);
+        store_part<SWAPPED>(g, sum, matrix_of(w, at), row, column, w.columns);
         return;
     }
     const float alpha = (float)g.alpha;
@@ -222,11 +273,11 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
         for (int i = 0; i < REGISTERS; i++)
             sum[i] *= alpha;
     }
-    if ((float)g.beta != 0) add_old(g, sum, row, column, at.z);
-    store(g, w, c_map, sum, r, consumer, row, column, at.z, turn, last);
+    if ((float)g.beta != 0) add_old<SWAPPED>(g, sum, row, column, at.z);
+    store<SWAPPED>(g, w, c_map, sum, r, consumer, row, column, at.z, turn, last);
 }
 
-template <int A_ACROSS, int B_ACROSS>
+template <bool SWAPPED, int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map,
                                         const tensor_map *c_map) {
@@ -251,8 +302,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             float sum[REGISTERS];
             accumulate<A_ACROSS, B_ACROSS, false>(
                 sum, r, consumer, at.steps.end - at.steps.first,
-                min(w.columns, (int)g.N - at.tile.column * w.columns));
-            finish(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);
+                min(w.columns, columns_of<SWAPPED>(g) - at.tile.column * w.columns));
+            finish<SWAPPED>(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);
         }
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }
@@ -269,6 +320,9 @@ constexpr int RESIDENT = BLOCK_M == 64 ? 2 : 1;
              const __grid_constant__ tensor_map c_map) {                                           \
         __VA_ARGS__(g, w, &a_map, &b_map, &c_map);                                                 \
     }
-#define WGMMA_PRODUCT(name, A_ACROSS, B_ACROSS) WGMMA_ENTRY(name, product<A_ACROSS, B_ACROSS>)
+#define WGMMA_PRODUCT(name, A_ACROSS, B_ACROSS)                                                    \
+    WGMMA_ENTRY(name, product<false, A_ACROSS, B_ACROSS>)
+#define WGMMA_SWAPPED_PRODUCT(name, A_ACROSS, B_ACROSS)                                            \
+    WGMMA_ENTRY(name, product<true, A_ACROSS, B_ACROSS>)
 
 #endif

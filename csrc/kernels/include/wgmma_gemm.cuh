@@ -127,14 +127,15 @@ __device__ __forceinline__ void add_old(const gemm_args &g, int z, float (&sum)[
     }
 }
 
-/* Where TMA cannot store: a warpgroup stores a box by elements to c, of which `rows` and `columns`
- * exist; a row per warp, 8 in flight. Not inline: a kernel stores several boxes, and a block that
- * uses TMA would fetch code around each. */
-template <int ROWS>
-__device__ __noinline__ void store_box(REAL *c, long long ldc, int rows, int columns,
-                                       unsigned box) {
+/* Where TMA cannot store: a warpgroup stores 32 columns of a box, from `first` on, by elements to
+ * c, of which `rows` and `columns` exist; a row per warp, 8 in flight. Not inline: a kernel stores
+ * several boxes, and a block that uses TMA would fetch code around each. */
+template <int ROWS, int ROW_BYTES = OUT_ROW>
+__device__ __noinline__ void store_box(REAL *c, long long ldc, int rows, int columns, unsigned box,
+                                       int first = 0) {
     constexpr int BATCH = 8;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32, byte = lane * sizeof(REAL);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
+    const int byte = (first + lane) * sizeof(REAL);
     if (lane >= columns) return;
 #pragma unroll 1
     for (int i = warp; i < ROWS; i += 4 * BATCH) {
@@ -142,7 +143,7 @@ __device__ __noinline__ void store_box(REAL *c, long long ldc, int rows, int col
         REAL x[BATCH];
 #pragma unroll
         for (int r = 0; r < BATCH; r++) {
-            x[r] = load_out(box_piece<OUT_ROW>(box, i + 4 * r, byte / 16) + byte % 16, REAL());
+            x[r] = load_out(box_piece<ROW_BYTES>(box, i + 4 * r, byte / 16) + byte % 16, REAL());
         }
 #pragma unroll
         for (int r = 0; r < BATCH; r++) {

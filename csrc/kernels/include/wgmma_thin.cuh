@@ -1,7 +1,7 @@
 /* wgmma_16bit.cuh for few columns or few rows of C, up to THIN_COLUMNS.
  *
  *      N is small                              M is small: the product is C^T = B^T A^T
- *      A [M][K]  x  B [K][8..128]  ->  C       B^T [N][K]  x  A^T [K][8..128]  ->  C^T, stored as C
+ *      A [M][K]  x  B [K][8..64]  ->  C        B^T [N][K]  x  A^T [K][8..64]  ->  C^T, stored as C
  *
  * So wgmma's first operand, which has 64 rows, is the large one, and the second has all columns,
  * rounded up to a multiple of 8, or above 32 of 16. Boxes have no more of it than there is: with few rows as first operand most of what TMA
@@ -81,8 +81,7 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
     const int log_vectors = swapped              ? 4
                             : w.columns <= 16 ? 2
                             : w.columns <= 32 ? 3
-                            : w.columns <= 64 ? 4
-                                              : 5; /* of a row of C */
+                                              : 4; /* of a row of C */
     const int end = (swapped ? w.columns : 64) << log_vectors;
     const bool to_workspace = g.split > 1 && parts == 1;
 #pragma unroll 1

@@ -1,0 +1,84 @@
+"""16-bit products that are computed as the product of the transposes, whose tiles are stored so."""
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import assert_gemm_into, assert_same_bits, launches, random_matrix
+
+ROWS = [row for row in smemkern.variants("gemm") if "swapped" in row.params]
+PER_ROW = pytest.mark.parametrize(
+    ("row", "dtype"), [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
+)
+SWAPPED = {"swapped": 2}
+
+
+def matrix_of(rng, shape, dtype, transposed):
+    if not transposed:
+        return random_matrix(rng, shape, dtype)
+    *batch, m, n = shape
+    return random_matrix(rng, (*batch, n, m), dtype).swapaxes(-1, -2)
+
+
+@PER_ROW
+def test_random_calls(row, dtype, draw, device):
+    """All layouts and tiles, rows that TMA cannot read or write, K ranges, batches."""
+    rng = np.random.default_rng(draw.getrandbits(64))
+    for _ in range(30):
+        m, n, k = (draw.randint(1, most) for most in (400, 400, 500))
+        if draw.random() < 0.5:
+            m, n, k = (8 * -(-x // 8) for x in (m, n, k))
+        batch = (draw.randint(2, 4),) if draw.random() < 0.3 else ()
+        a = matrix_of(rng, (*batch, m, k), dtype, draw.random() < 0.5)
+        b = matrix_of(rng, (*batch, k, n), dtype, draw.random() < 0.5)
+        out = random_matrix(rng, (*batch, m, n + draw.choice([0, 3])), dtype)[..., :n]
+        alpha, beta = draw.choice([(1, 0), (-1.5, 0.25)])
+        block_m = draw.choice([64, 128, 192, 256])
+        most = {128: 256, 192: 192}.get(block_m, 128)
+        chosen = {
+            "block_m": block_m,
+            "block_n": draw.choice([0, *range(32, most + 1, 32)]),
+            "split": draw.choice([0, 1, 2, 5]),
+        }
+        assert_gemm_into(out, a, b, alpha, beta, row, device=device, **chosen, **SWAPPED)
+
+
+@PER_ROW
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("split", [1, 3])
+def test_no_hazards_no_conflicts_and_the_same_bits(row, dtype, layout, split, rng, draw):
+    """Sums have the same order, so a product and that of the transposes agree to the bit."""
+    m, n, k = draw.randint(65, 300), draw.randint(65, 300), 328
+    m, n = (8 * -(-x // 8) for x in (m, n))
+    a = matrix_of(rng, (m, k), dtype, layout[0] == "T")
+    b = matrix_of(rng, (k, n), dtype, layout[1] == "T")
+    block_n = draw.choice([32, 64, 96, 128])
+    trace = smemkern.trace("gemm", a, b, variant=row.name, split=split, block_n=block_n, **SWAPPED)
+    assert trace.hazards == ()
+    assert [r for r in trace.shared if r.wavefronts != r.ideal] == []
+    plain = smemkern.gemm(a, b, variant=row.name, device="emu", split=split, block_n=64, swapped=1)
+    assert_same_bits(trace.result, plain)
+
+
+@PER_ROW
+def test_blocks_have_rows_of_the_transpose(row, dtype):
+    """`block_m` columns of C, `block_n` rows: 3 times 5 tiles."""
+    a, b = np.zeros((160, 64), dtype), np.zeros((64, 5 * 192), dtype)
+    for swapped, blocks in ((2, 3 * 5), (1, 15)):
+        [launch] = launches(
+            *(a, b, row) if swapped == 2 else (b.T, a.T, row),
+            **{"block_m": 192, "block_n": 64, "split": 1, "swapped": swapped},
+        )
+        assert launch["grid"][0] == blocks
+        assert ("_swapped" in launch["entry"]) == (swapped == 2)
+
+
+@PER_ROW
+def test_a_result_that_tma_can_store_is_stored_by_it(row, dtype, rng):
+    """64 columns per box; with odd rows by elements, to the same values."""
+    a, b = random_matrix(rng, (72, 64), dtype), random_matrix(rng, (64, 136), dtype)
+    trace = smemkern.trace("gemm", a, b, variant=row.name, **SWAPPED, split=1)
+    assert any(r.op == "bulk" and r.direction == "write" for r in trace.global_)
+    odd = np.zeros((72, 137), dtype)[:, :136]
+    smemkern.gemm(a, b, variant=row.name, device="emu", out=odd, **SWAPPED, split=1)
+    assert_same_bits(odd, trace.result)
