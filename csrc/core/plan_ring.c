@@ -53,8 +53,7 @@ static double round_to(double x, double step) {
 /* As split_in_cluster() says, of so many thin tiles. */
 static bool in_cluster(int64_t rows, double columns, int64_t ranges, double tiles,
                        double multiprocessors) {
-    return ranges > 1 &&
-           rows * 4 * ring_thin_columns((int64_t)columns) <= CLUSTER_BYTES &&
+    return ranges > 1 && rows * 4 * ring_thin_columns((int64_t)columns) <= CLUSTER_BYTES &&
            split_clusters_fit(ranges, tiles, multiprocessors);
 }
 
@@ -151,8 +150,8 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
 
 double ring_predicts(const ring_work *c) {
     const int kernel = c->rows < 256 ? (int)c->rows / 64 - 1 : 3;
-    const int width = c->columns == THIN_UNIT ? ((int)c->n - 1) / 32
-                                              : THIN_WIDTHS - 1 + (int)c->columns / 32;
+    const int width =
+        c->columns == THIN_UNIT ? ((int)c->n - 1) / 32 : THIN_WIDTHS - 1 + (int)c->columns / 32;
     double terms[RING_TERMS], sum = 0;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
@@ -189,7 +188,8 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, ring_choi
          tried = next_ranges(tried, thin ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
         const double time = ring_predicts(c);
-        if (time <= best->time) *best = (ring_choice){time, columns, (int64_t)c->ranges, c->swapped};
+        if (time <= best->time)
+            *best = (ring_choice){time, columns, (int64_t)c->ranges, c->swapped};
         if (given || tried >= most_ranges) return;
     }
 }

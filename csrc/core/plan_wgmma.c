@@ -385,9 +385,10 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     const smk_wgmma *kind = &w->variant->wgmma;
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
-    product.entry = (w->form.thin      ? kind->thin
-                     : w->form.swapped ? kind->swapped
-                                       : kind->products)[operands[0].mn_major][operands[1].mn_major];
+    product.entry =
+        (w->form.thin      ? kind->thin
+         : w->form.swapped ? kind->swapped
+                           : kind->products)[operands[0].mn_major][operands[1].mn_major];
     list_work(w, operands, p, g, &product);
     s->n_kernels = 0;
     const int64_t earlier = a->searching + (operands[1].scaled ? (int64_t)b->searching : 0);
@@ -427,7 +428,9 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
     smk_gemm splitting = *problem; /* of the wgmma kernels only the thin ones add by clusters */
     splitting.clusters &= form.thin;
-    if (form.thin) geometry.output_tile[1] = ring_thin_columns(problem->M < problem->N ? problem->M : problem->N);
+    if (form.thin)
+        geometry.output_tile[1] =
+            ring_thin_columns(problem->M < problem->N ? problem->M : problem->N);
     if (form.swapped) {
         const int64_t rows = geometry.output_tile[0];
         geometry.output_tile[0] = geometry.output_tile[1];

@@ -325,9 +325,10 @@ __device__ __forceinline__ void wgmma(int (&d)[128], unsigned long long a, unsig
 /* shared_store_matrices(), of the transposes: a row has 8 elements of a column. */
 __device__ __forceinline__ void shared_store_transposed(unsigned row, unsigned m0, unsigned m1,
                                                         unsigned m2, unsigned m3) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
-                 "r"(m0), "r"(m1), "r"(m2), "r"(m3)
-                 : "memory");
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+        "r"(m0), "r"(m1), "r"(m2), "r"(m3)
+        : "memory");
 }
 
 /* ---- warps. Instructions for TMA, mbarriers and wgmma take uniform registers. If ptxas cannot tell

@@ -127,8 +127,7 @@ __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int con
 template <bool SWAPPED> constexpr int BOX_ROW = SWAPPED ? 2 * OUT_ROW : OUT_ROW;
 
 /* Writes a warp's 16 of a box's 64 rows. */
-template <bool SWAPPED>
-__device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
+template <bool SWAPPED> __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
@@ -246,8 +245,7 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTE
 #pragma unroll
         for (int i = 0; i < REGISTERS / 2; i++) {
             const int to = i / 2 * 8 + i % 2;
-            if (to < columns)
-                sum[i / 2 * 4 + 2 * h + i % 2] += beta * widen(SWAPPED ? *c : c[to]);
+            if (to < columns) sum[i / 2 * 4 + 2 * h + i % 2] += beta * widen(SWAPPED ? *c : c[to]);
             if (SWAPPED) c = next_place(c, (i % 2 ? 7 : 1) * g.ldc);
         }
     }
@@ -257,10 +255,9 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTE
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 template <bool SWAPPED>
-__device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
-                                       const tensor_map *c_map, float (&sum)[REGISTERS],
-                                       const block_work &at, const ring &r, int consumer,
-                                       unsigned &turn, bool last) {
+__device__ __forceinline__ void
+finish(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, float (&sum)[REGISTERS],
+       const block_work &at, const ring &r, int consumer, unsigned &turn, bool last) {
     const int row = at.tile.row * BLOCK_M + consumer * 64;
     const int column = at.tile.column * w.columns;
     if (g.split > 1) {
@@ -303,7 +300,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             accumulate<A_ACROSS, B_ACROSS, false>(
                 sum, r, consumer, at.steps.end - at.steps.first,
                 min(w.columns, columns_of<SWAPPED>(g) - at.tile.column * w.columns));
-            finish<SWAPPED>(g, w, c_map, sum, at, r, consumer, turn, item + (int)gridDim.x >= w.list.items);
+            finish<SWAPPED>(g, w, c_map, sum, at, r, consumer, turn,
+                            item + (int)gridDim.x >= w.list.items);
         }
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }

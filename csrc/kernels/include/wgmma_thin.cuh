@@ -27,9 +27,9 @@ __device__ __forceinline__ int sum_bytes(int columns) {
  * `columns` x 64 if the product is swapped, in rows of 256. Vectors of 16 bytes are swizzled. No bank conflicts: 16 lanes write 8
  * bytes each to 4 rows; swapped, 32 lanes 4 bytes each to 4 rows; 8 lanes read 1 or 2 rows. */
 __device__ __forceinline__ unsigned vector_of(unsigned buffer, bool swapped, int row, int v) {
-    return swapped ? buffer + row * 256 + ((v ^ row / 2 % 4 * 2) << 4)
-                   : buffer + v / 8 * OUT_BUFFER + row * 128 +
-                         ((v % 8 ^ (row % 2 * 4 | row & 2)) << 4);
+    return swapped
+               ? buffer + row * 256 + ((v ^ row / 2 % 4 * 2) << 4)
+               : buffer + v / 8 * OUT_BUFFER + row * 128 + ((v % 8 ^ (row % 2 * 4 | row & 2)) << 4);
 }
 
 __device__ __forceinline__ part_vector load_sums(unsigned from) {
@@ -78,7 +78,7 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
         group_barrier(1 + consumer, 128);
     }
     const int first = at.tile.row * BLOCK_M + consumer * 64;
-    const int log_vectors = swapped              ? 4
+    const int log_vectors = swapped           ? 4
                             : w.columns <= 16 ? 2
                             : w.columns <= 32 ? 3
                                               : 4; /* of a row of C */
@@ -125,7 +125,7 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
              item += gridDim.x, at = work_of<true>(w, item)) {
             float sum[THIN_SUMS];
             accumulate<A_ACROSS, B_ACROSS, true>(sum, r, consumer, at.steps.end - at.steps.first,
-                                              w.columns);
+                                                 w.columns);
             store_thin(g, w, sum, r, consumer, at);
         }
     }
