@@ -55,7 +55,7 @@ def test_terms_count_what_they_say():
     """Two tiles per multiprocessor, ten steps each, of 128 + 64 rows of 128 bytes."""
     m, n = 128 * MULTIPROCESSORS, 128
     found = _core.ring_terms((m, n, 640, 1), (128, 64, 1, False), "NT", MULTIPROCESSORS)
-    call, tiles, steps, into, out, parts, sums, cluster, matrices, share, longer, result, far, _ = (
+    call, tiles, steps, into, out, parts, sums, cluster, matrices, share, longer, result, far, *others = (
         found
     )
     assert (call, tiles, parts, sums, cluster, share) == (1, 2, 0, 0, 0, 1)
@@ -66,6 +66,7 @@ def test_terms_count_what_they_say():
     assert longer == out
     assert result == pytest.approx(m * n * 2 * 1e-7)
     assert far == pytest.approx(max(0, matrices + result - 3))
+    assert others == [0, 0, 0, into]  # not swapped, no zeros, whole sectors; all multiprocessors
 
 
 def test_split_counts_partial_sums():

@@ -195,6 +195,9 @@ enum {
     RING_RESULT,    /* bytes of C, in 10 MB */
     RING_FAR,       /* bytes of A, B and C that do not stay in L2, in 10 MB */
     RING_SWAPPED,   /* 1: C is stored transposed */
+    RING_ZEROS,     /* of RING_BYTES_IN: what TMA writes for rows and columns that do not exist */
+    RING_ODD,       /* of RING_BYTES_IN: rows that do not begin at whole sectors */
+    RING_BUSY,      /* RING_BYTES_IN times RING_SHARE */
     RING_TERMS
 };
 

@@ -89,9 +89,14 @@ void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
                                 .alignment = (k_major[i] ? sizes[2] : sizes[i]) * unit};
 }
 
-/* How much longer rows take that do not begin at whole lines, or sectors, of global memory. */
+/* Whether rows do not begin at whole sectors of global memory. */
+static bool is_odd(const ring_operand *x) {
+    return x->alignment % SECTOR_BYTES > 0;
+}
+
+/* How much longer rows take that do not begin at whole lines, or sectors. */
 static double weight_of(const ring_operand *x) {
-    return x->alignment % LINE_BYTES == 0 ? 1 : x->alignment % SECTOR_BYTES == 0 ? 1.05 : 1.3;
+    return x->alignment % LINE_BYTES == 0 ? 1 : is_odd(x) ? 1.3 : 1.05;
 }
 
 void ring_swap(ring_work *c) {
@@ -123,9 +128,12 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     /* A narrow tile has fewer products, but needs all of A's bytes. */
     const double share = (rows + round_to(rest, 32)) / (rows + columns);
     const double steps = each * (waves + last * share);
-    const double copied = least(c->n, round_to(columns, c->operands[1].mn_major && !thin ? 64 : 1));
+    const double box = c->operands[1].mn_major && !thin ? round_to(columns, 64) : columns;
+    const double copied = least(c->n, box);
     const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
     const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
+    const double missing = c->rows - rows + box - copied;
+    const double odd = (is_odd(&c->operands[0]) ? rows : 0) + (is_odd(&c->operands[1]) ? copied : 0);
     const double elements = c->m * c->n * c->batch;
     const bool cluster = thin && in_cluster((int64_t)c->rows, c->n, (int64_t)c->ranges,
                                             all / c->ranges, c->multiprocessors);
@@ -146,6 +154,9 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_RESULT] = elements * RESULT_BYTES * 1e-7;
     out[RING_FAR] = most(0, out[RING_OPERANDS] + out[RING_RESULT] - IN_L2);
     out[RING_SWAPPED] = c->swapped && !thin;
+    out[RING_ZEROS] = steps * resident * missing * STEP_BYTES * 1e-6;
+    out[RING_ODD] = steps * resident * odd * STEP_BYTES * 1e-6;
+    out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
 }
 
 double ring_predicts(const ring_work *c) {
