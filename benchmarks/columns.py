@@ -1,7 +1,7 @@
-"""Times 16-bit products with all widths of tiles and K ranges; fits the planner to them.
+"""Times products in 16 bits and tf32 with all tiles and K ranges; fits the planner to them.
 
     python benchmarks/gpu.py columns --minutes 1.5   # on a GPU: writes results/columns-GPU.json.xz
-    python benchmarks/columns.py columns-nvidia-h200 # anywhere: writes csrc/core/ring_costs.def
+    python benchmarks/columns.py columns-nvidia-h200 ... # anywhere: writes csrc/core/ring_costs.def
 
 The calls are random, of rows that TMA reads in place. A call has the times of cuBLAS too, which the
 fit does not use. The second command first fits to half of the calls, and reports what choices cost
@@ -26,11 +26,17 @@ from drawn import log_uniform, medians, seeded
 from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
+Kernel = tuple[int, int]  # bytes per element, block_m
 Tile = tuple[int, int, int, bool]  # block_m, block_n, split, swapped
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
-MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
+MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
+    **{(2, block_m): most for block_m, most in {64: 128, 128: 256, 192: 192, 256: 128}.items()},
+    **{(4, block_m): 2 * block_m for block_m in (64, 128)},
+}
+ONLY = 16  # of tf32: all columns of C, if there are no more
 THIN, THIN_UNIT = 64, 8  # up to 64 rows or columns of C may have other kernels: block_n = 8
 MOST_OPERATIONS = 2**36
+DTYPES = [("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("tf32", "float32")]
 FAR = 1.5  # what is expected to take as many times as long as the fastest is seldom timed ...
 SELDOM = 0.15
 
@@ -50,36 +56,45 @@ def draw(rng: random.Random) -> tuple[int, Shape, str]:
             return batch, (m, n, k), rng.choice(LAYOUTS)
 
 
-def tiles(batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
+def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iterator[Tile]:
     """All widths, each with the numbers of ranges that fill up to two waves."""
     m, n, k = shape
-    steps = math.ceil(k / 64)
-    for (block_m, most), swapped in itertools.product(MOST_COLUMNS.items(), (False, True)):
+    steps = math.ceil(k * itemsize / 128)
+    for ((size, block_m), most), swapped in itertools.product(MOST_COLUMNS.items(), (False, True)):
+        if size != itemsize:
+            continue
         rows, columns = (n, m) if swapped else (m, n)
-        widest = min(most, max(32, math.ceil(columns / 32) * 32))
-        thin = (THIN_UNIT,) if columns <= THIN and swapped == (m < n) else ()
-        for block_n in (*thin, *range(32, widest + 1, 32)):
-            wide = block_n > THIN_UNIT
+        widths = [*range(32, min(most, max(32, math.ceil(columns / 32) * 32)) + 1, 32)]
+        if itemsize == 4 and columns <= ONLY:
+            widths = [ONLY]
+        if itemsize == 2 and columns <= THIN and swapped == (m < n):
+            widths.append(THIN_UNIT)
+        for block_n in widths:
+            thin = block_n == THIN_UNIT
             count = math.ceil(rows / block_m) * batch
-            count *= math.ceil(columns / block_n) if wide else 1
+            count *= 1 if thin else math.ceil(columns / block_n)
             most_ranges = int(min(2 * multiprocessors / count, steps / 2))
-            some = (1, 2, 3, 4, 6, 9, 13) if wide else (*range(1, 9), 12, 18)
+            some = (*range(1, 9), 12, 18) if thin else (1, 2, 3, 4, 6, 9, 13)
             for split in sorted({*some, multiprocessors // count, most_ranges}):
                 if split == 1 or 1 < split <= most_ranges:
                     yield block_m, block_n, split, swapped
 
 
 def width_of(shape: Shape, block_n: int) -> int:
-    """The row of a kernel's costs: first those of 1 to 32, 33 to 64 ... columns of a thin tile."""
-    thin = (min(shape[:2]) - 1) // 32
-    return thin if block_n == THIN_UNIT else THIN // 32 - 1 + block_n // 32
+    """The row of a kernel's costs: first those of 1 to 32, 33 to 64 columns of a thin tile."""
+    if block_n == THIN_UNIT:
+        return (min(shape[:2]) - 1) // 32
+    return 0 if block_n == ONLY else THIN // 32 - 1 + block_n // 32
 
 
-def expected(batch: int, shape: Shape, layout: str, tile: Tile, multiprocessors: int) -> float:
+def expected(
+    itemsize: int, batch: int, shape: Shape, layout: str, tile: Tile, multiprocessors: int
+) -> float:
     from smemkern import _core
 
-    terms = _core.ring_terms((*shape, batch), tile, layout, multiprocessors)
-    costs = read_costs()[tile[0] // 64 - 1][width_of(shape, tile[1])]
+    terms = _core.ring_terms((*shape, batch), tile, layout, multiprocessors, itemsize)
+    kernel = list(MOST_COLUMNS).index((itemsize, tile[0]))
+    costs = read_costs()[kernel][width_of(shape, tile[1])]
     return math.fsum(term * cost for term, cost in zip(terms, costs, strict=True))
 
 
@@ -94,11 +109,13 @@ def measure(minutes: float, seed: int | None = None) -> Record:
     lines: list[Record] = []
     while time.monotonic() < until:
         batch, shape, layout = draw(rng)
-        dtype, variant = rng.choice([(torch.bfloat16, "bf16"), (torch.float16, "fp16")])
-        a, b, out = operands(torch, batch, shape, layout, dtype)
+        name, dtype = rng.choice(DTYPES)
+        itemsize = 4 if name == "tf32" else 2
+        torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+        a, b, out = operands(torch, batch, shape, layout, getattr(torch, dtype))
         ours = {
-            tile: expected(batch, shape, layout, tile, device.multiprocessors)
-            for tile in tiles(batch, shape, device.multiprocessors)
+            tile: expected(itemsize, batch, shape, layout, tile, device.multiprocessors)
+            for tile in tiles(itemsize, batch, shape, device.multiprocessors)
         }
         far = FAR * min(ours.values())
         work = {"cuBLAS": partial(torch.matmul, a, b, out=torch.empty_like(out))}
@@ -107,11 +124,13 @@ def measure(minutes: float, seed: int | None = None) -> Record:
                 *numbers, swapped = tile
                 params = dict(zip(("block_m", "block_n", "split"), numbers, strict=True))
                 params["swapped"] = 2 if swapped else 1
-                name = " ".join(map(str, map(int, tile)))
-                work[name] = partial(smemkern.gemm, a, b, variant=variant, out=out, **params)
+                work[" ".join(map(str, map(int, tile)))] = partial(
+                    smemkern.gemm, a, b, variant=name, out=out, **params
+                )
         times = medians(torch, work, 0.006)
-        us = {name: round(ms * 1e3, 2) for name, ms in times.items()}
-        lines.append({"batch": batch, "shape": shape, "layout": layout, "us": us})
+        us = {tile: round(ms * 1e3, 2) for tile, ms in times.items()}
+        what = {"itemsize": itemsize, "batch": batch, "shape": shape, "layout": layout}
+        lines.append({**what, "us": us})
     print(f"columns: {len(lines)} calls, seed {seed}", flush=True)
     facts = {"gpu": device.description, "multiprocessors": device.multiprocessors, "seed": seed}
     return {**facts, "torch": torch.__version__, "lines": lines}
@@ -143,76 +162,86 @@ def fit(terms: Any, times: Any, fastest: Any) -> Any:
     return costs
 
 
-def samples(record: Record, lines: list[Record]) -> dict[tuple[int, int], list[Any]]:
-    """By kernel and width: (terms, microseconds, those of the fastest) of each time."""
+def cost_of(line: Record, tile: str) -> tuple[Kernel, int]:
+    """Which row of costs a tile has."""
+    block_m, block_n, *_ = map(int, tile.split())
+    return (line["itemsize"], block_m), width_of(line["shape"], block_n)
+
+
+def add_terms(record: Record, line: Record) -> None:
     from smemkern import _core
 
-    found: dict[tuple[int, int], list[Any]] = {}
-    for line in lines:
-        ours = {name: us for name, us in line["us"].items() if name != "cuBLAS"}
-        for name, us in ours.items():
-            block_m, block_n, *others = map(int, name.split())
-            terms = _core.ring_terms(
-                *((*line["shape"], line["batch"]), (block_m, block_n, *others)),
-                *(line["layout"], record["multiprocessors"]),
-            )
-            tile = block_m, width_of(line["shape"], block_n)
-            found.setdefault(tile, []).append((name, terms, us, min(ours.values())))
-            line.setdefault("terms", {})[name] = terms
-    return found
+    line.setdefault("itemsize", 2)
+    line["cuBLAS"] = line["us"].pop("cuBLAS")
+    line["terms"] = {}
+    for tile in line["us"]:
+        block_m, block_n, split, swapped = map(int, tile.split())
+        line["terms"][tile] = _core.ring_terms(
+            *((*line["shape"], line["batch"]), (block_m, block_n, split, swapped)),
+            *(line["layout"], record["multiprocessors"], line["itemsize"]),
+        )
 
 
-def fitted(record: Record, lines: list[Record]) -> dict[tuple[int, int], Any]:
+def fitted(lines: list[Record]) -> dict[tuple[Kernel, int], Any]:
     import numpy as np
 
+    samples: dict[tuple[Kernel, int], list[Any]] = {}
+    for line in lines:
+        for tile, us in line["us"].items():
+            sample = line["terms"][tile], us, min(line["us"].values())
+            samples.setdefault(cost_of(line, tile), []).append(sample)
     return {
-        tile: fit(*(np.array(column) for column in list(zip(*rows, strict=True))[1:]))
-        for tile, rows in samples(record, lines).items()
+        which: fit(*(np.array(column) for column in zip(*rows, strict=True)))
+        for which, rows in samples.items()
     }
 
 
-def regret(costs: dict[tuple[int, int], Any], lines: list[Record]) -> float:
+def regret(costs: dict[tuple[Kernel, int], Any], lines: list[Record]) -> float:
     """How many times as long the chosen tiles take as the fastest, geometric mean."""
-    ratios = []
-    for line in lines:
-        ours = {name: us for name, us in line["us"].items() if name != "cuBLAS"}
 
-        def predicted(
-            name: str, terms: Record = line["terms"], shape: Shape = line["shape"]
-        ) -> float:
-            block_m, block_n, *_ = map(int, name.split())
-            return float(costs[block_m, width_of(shape, block_n)] @ terms[name])
+    def ratio(line: Record) -> float:
+        us = line["us"]
+        chosen = min(us, key=lambda tile: costs[cost_of(line, tile)] @ line["terms"][tile])
+        return float(us[chosen] / min(us.values()))
 
-        ratios.append(ours[min(ours, key=predicted)] / min(ours.values()))
-    return statistics.geometric_mean(ratios)
+    return statistics.geometric_mean(map(ratio, lines))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("record", help="in benchmarks/results")
-    record = records.load(records.RESULTS / f"{parser.parse_args().record}.json")
-    lines = record["lines"]
-    samples(record, lines)
-    packaged = {
-        (64 * (i + 1), j): row for i, rows in enumerate(read_costs()) for j, row in enumerate(rows)
-    }
+    parser.add_argument("record", nargs="+", help="in benchmarks/results")
+    lines = []
+    for name in parser.parse_args().record:
+        record = records.load(records.RESULTS / f"{name}.json")
+        for line in record["lines"]:
+            add_terms(record, line)
+        lines += record["lines"]
     import numpy as np
 
-    arrays = {tile: np.array(row) for tile, row in packaged.items()}
-    print(f"packaged {regret(arrays, lines[1::2]):.4f}")
-    print(f"fitted to the other half {regret(fitted(record, lines[::2]), lines[1::2]):.4f}")
-    costs = fitted(record, lines)
+    packaged = {
+        (kernel, width): np.array(row)
+        for kernel, rows in zip(MOST_COLUMNS, read_costs(), strict=True)
+        for width, row in enumerate(rows)
+    }
+    kinds = {"16 bits": [line for line in lines if line["itemsize"] == 2]}
+    kinds["tf32"] = [line for line in lines if line["itemsize"] == 4]
+    for kind, some in kinds.items():
+        print(
+            f"{kind}: {len(some)} calls, packaged {regret(packaged, some[1::2]):.4f}, "
+            f"fitted to the other half {regret(fitted(some[::2]), some[1::2]):.4f}"
+        )
+    costs = fitted(lines)
     print(f"fitted to all {regret(costs, lines):.4f}")
-    untimed = [1e6] + [0.0] * (len(packaged[64, 0]) - 1)
+    untimed = [1e6] + [0.0] * (len(next(iter(packaged.values()))) - 1)
     text = (
         f"/* Costs of core/plan_ring.c's terms, fitted to {len(lines)} random calls on an "
         f"{record['gpu']}: benchmarks/columns.py. */\n"
     )
-    for block_m, most in MOST_COLUMNS.items():
+    for kernel, most in MOST_COLUMNS.items():
         rows = [
-            "{" + ", ".join(f"{x:.4g}" for x in costs.get((block_m, width), untimed)) + "}"
+            "{" + ", ".join(f"{x:.4g}" for x in costs.get((kernel, width), untimed)) + "}"
             for width in range((THIN + most) // 32)
         ]
         text += "{" + ",\n ".join(rows) + "},\n"

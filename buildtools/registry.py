@@ -54,7 +54,7 @@ _ROW_KEYS = {
     "ozaki",
     *("any_strides", "boxes", "default_on"),
 }
-_WGMMA_KEYS = {"operand", "terms", "b_by_rows", "guarded"}
+_WGMMA_KEYS = {"operand", "terms", "b_by_rows", "guarded", "by_columns"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
 DEVICES = ("cuda", "emu")
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
@@ -94,6 +94,7 @@ class Wgmma:
     terms: int
     b_by_rows: bool
     guarded: bool
+    by_columns: bool  # there are kernels for each value of block_n
 
 
 @dataclass(frozen=True)
@@ -346,7 +347,10 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     if terms not in (1, 2):
         raise TableError(f"{where}: terms = {terms} should be 1 or 2")
     by_rows = _get(entry, "b_by_rows", bool, where, False)
-    return Wgmma(operand, terms, by_rows, _get(entry, "guarded", bool, where, False))
+    guarded, by_columns = (
+        _get(entry, key, bool, where, False) for key in ("guarded", "by_columns")
+    )
+    return Wgmma(operand, terms, by_rows, guarded, by_columns)
 
 
 def _ozaki(entry: object, params: Sequence[Param], where: str) -> dict[str, bool]:

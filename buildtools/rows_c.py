@@ -103,6 +103,15 @@ def _c_tables(row: Row) -> Iterator[str]:
     yield "};"
 
 
+def _c_by_columns(row: Row) -> Iterator[str]:
+    """Kernels for each number of a tile's columns."""
+    [block_n] = [param for param in row.params if param.name == "block_n"]
+    for columns in filter(None, block_n.legal):
+        stem = f"{row.stem}_{columns}"
+        names = (f'{{"{stem}{kind}", "{stem}{kind}_a"}}' for kind in ("", "_swapped"))
+        yield f"{{{columns}, {{{', '.join(names)}}}}}"
+
+
 def _c_by_layout(stem: str) -> str:
     """The kernels for the two layouts of A and of B."""
     pairs = (f'{{"{stem}{a}", "{stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
@@ -136,11 +145,10 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(any_columns).lower()},"
         yield f"            {str(row.wgmma.guarded).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
-        others = (
-            _c_by_layout(f"{row.stem}_{kind}") if any_columns else "{{NULL}}"
-            for kind in ("swapped", "thin")
-        )
-        yield f"            {', '.join((_c_by_layout(row.stem), *others))}}},"
+        kinds = ("", "_swapped", "_thin") if any_columns and not row.wgmma.by_columns else ("",)
+        kernels = [_c_by_layout(row.stem + kind) for kind in kinds]
+        yield f"            {', '.join(kernels + ['{{NULL}}'] * (3 - len(kinds)))},"
+        yield f"            {{{', '.join(_c_by_columns(row) if row.wgmma.by_columns else ())}}}}},"
     if row.skinny:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
         rows = ", ".join(map(str, row.skinny))

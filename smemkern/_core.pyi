@@ -643,12 +643,13 @@ def predict(
 
 def ring_terms(
     sizes: tuple[int, int, int, int],
-    tile: tuple[int, int, int],
+    tile: tuple[int, int, int, bool],
     layout: str,
     multiprocessors: int,
+    itemsize: int,
     /,
 ) -> tuple[float, ...]:
-    """The terms of the predicted time of a 16-bit product (core/plan_ring.c)."""
+    """The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c)."""
 
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:
     """The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer."""

@@ -1,4 +1,4 @@
-"""The planner of 16-bit tiles: it finds the cheapest of all widths and K ranges, by its table."""
+"""The planner of tiles with any number of columns: it finds the cheapest by its table."""
 
 import math
 
@@ -14,32 +14,46 @@ columns = benchmark("columns")
 MULTIPROCESSORS = 132
 STEP = 4  # of the terms that `auto` counts: what the planner predicts
 LAYOUTS = ("NN", "NT", "TN", "TT")
+NAMES = (
+    *("call", "tiles", "steps", "bytes in", "bytes out", "parts", "sums", "cluster", "operands"),
+    *("share", "longer", "result", "far", "swapped", "zeros", "odd", "busy", "packs", "packed"),
+)
 
 
-def cheapest(shape, batch, layout, block_m):
+def cheapest(itemsize, shape, batch, layout, block_m):
     """Microseconds of the cheapest tile of Python's list."""
     return min(
-        columns.expected(batch, shape, layout, tile, MULTIPROCESSORS)
-        for tile in columns.tiles(batch, shape, MULTIPROCESSORS)
+        columns.expected(itemsize, batch, shape, layout, tile, MULTIPROCESSORS)
+        for tile in columns.tiles(itemsize, batch, shape, MULTIPROCESSORS)
         if tile[0] == block_m
     )
 
 
-@pytest.mark.parametrize("block_m", columns.MOST_COLUMNS)
-def test_planner_finds_the_cheapest(block_m, draw):
+def terms_of(sizes, tile, layout, itemsize=2):
+    found = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize)
+    return dict(zip(NAMES, found, strict=True))
+
+
+@pytest.mark.parametrize(("itemsize", "block_m"), columns.MOST_COLUMNS)
+def test_planner_finds_the_cheapest(itemsize, block_m, draw):
+    name, dtype, accuracy = {
+        2: ("fp16", "float16", "float32"),
+        4: ("tf32", "float32", "tf32"),
+    }[itemsize]
     rows = [
         row
         for row in cost_model.read(cost_model.PACKAGED)
-        if row.variant == "fp16" and row.aligned and row.params.get("block_m", 128) == block_m
+        if row.variant == name and row.aligned and row.params.get("block_m", 128) == block_m
     ]
     assert len(rows) == 1
     for _ in range(25):
         batch, shape, layout = columns.draw(draw)
         [(_, _, terms)] = _core.predict(
-            *(rows, "gemm", "float16", "float32", (*shape, batch), 90, MULTIPROCESSORS),
+            *(rows, "gemm", dtype, accuracy, (*shape, batch), 90, MULTIPROCESSORS),
             *(layout, True),
         )
-        assert 0 < terms[STEP] <= cheapest(shape, batch, layout, block_m) * (1 + 1e-6)
+        best = cheapest(itemsize, shape, batch, layout, block_m)
+        assert 0 < terms[STEP] <= best * (1 + 1e-6)
 
 
 def test_table_has_a_row_per_kernel_and_width():
@@ -47,55 +61,69 @@ def test_table_has_a_row_per_kernel_and_width():
     for rows, most in zip(costs, columns.MOST_COLUMNS.values(), strict=True):
         assert len(rows) == (columns.THIN + most) // 32
         for row in rows:
-            assert len(row) == len(_core.ring_terms((64, 64, 64, 1), (64, 32, 1, False), "NN", 132))
+            assert len(row) == len(NAMES)
             assert all(math.isfinite(cost) and cost >= 0 for cost in row)
 
 
-def test_terms_count_what_they_say():
+@pytest.mark.parametrize("itemsize", [2, 4])
+def test_terms_count_what_they_say(itemsize):
     """Two tiles per multiprocessor, ten steps each, of 128 + 64 rows of 128 bytes."""
-    m, n = 128 * MULTIPROCESSORS, 128
-    found = _core.ring_terms((m, n, 640, 1), (128, 64, 1, False), "NT", MULTIPROCESSORS)
-    call, tiles, steps, into, out, parts, sums, cluster, matrices, share, longer, result, far, *others = (
-        found
+    m, n, k = 128 * MULTIPROCESSORS, 128, 1280 // itemsize
+    found = terms_of((m, n, k, 1), (128, 64, 1, False), "NT", itemsize)
+    copied = 2 * 10 * (128 + 64) * 128 * 1e-6
+    result, operands = m * n * itemsize * 1e-7, (m + n) * 10 * 128 * 1e-7
+    assert found == pytest.approx(
+        {
+            **dict.fromkeys(NAMES, 0),
+            **{"call": 1, "tiles": 2, "steps": 2 * 10 / 10, "share": 1},
+            **dict.fromkeys(["bytes in", "bytes out", "longer", "busy"], copied),
+            **{"operands": operands, "result": result, "far": max(0, operands + result - 3)},
+        }
     )
-    assert (call, tiles, parts, sums, cluster, share) == (1, 2, 0, 0, 0, 1)
-    assert steps == pytest.approx(2 * 10 / 10)
-    assert into == pytest.approx(2 * 10 * (128 + 64) * 128 * 1e-6)
-    assert out == pytest.approx(into)
-    assert matrices == pytest.approx((m + n) * 10 * 128 * 1e-7)
-    assert longer == out
-    assert result == pytest.approx(m * n * 2 * 1e-7)
-    assert far == pytest.approx(max(0, matrices + result - 3))
-    assert others == [0, 0, 0, into]  # not swapped, no zeros, whole sectors; all multiprocessors
 
 
 def test_split_counts_partial_sums():
-    whole = _core.ring_terms((128, 64, 6400, 1), (128, 64, 1, False), "NT", MULTIPROCESSORS)
-    split = _core.ring_terms((128, 64, 6400, 1), (128, 64, 10, False), "NT", MULTIPROCESSORS)
-    assert (split[5], whole[5]) == (1, 0)
-    assert split[2] == whole[2] / 10
-    assert split[6] == pytest.approx(2 * 4 * 10 * 128 * 64 * 1e-5 / MULTIPROCESSORS)
-    assert split[9] == pytest.approx(10 * whole[9])
+    whole = terms_of((128, 64, 6400, 1), (128, 64, 1, False), "NT")
+    split = terms_of((128, 64, 6400, 1), (128, 64, 10, False), "NT")
+    assert (split["parts"], whole["parts"]) == (1, 0)
+    assert split["steps"] == whole["steps"] / 10
+    assert split["sums"] == pytest.approx(2 * 4 * 10 * 128 * 64 * 1e-5 / MULTIPROCESSORS)
+    assert split["share"] == pytest.approx(10 * whole["share"])
+
+
+def test_zeros_and_rows_at_odd_multiples_of_16_bytes():
+    found = terms_of((72, 40, 648, 1), (128, 64, 1, False), "NT")
+    steps = 11
+    assert found["zeros"] == pytest.approx(steps * (128 - 72 + 64 - 40) * 128 * 1e-6)
+    assert found["odd"] == pytest.approx(steps * (72 + 40) * 128 * 1e-6)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_tf32_operand_that_is_not_k_major_is_packed(layout):
+    """The second one: B, or of the transposes A."""
+    for swapped, operand, packed in ((False, 72, layout[1] == "N"), (True, 40, layout[0] == "T")):
+        found = terms_of((40, 72, 320, 1), (64, 32, 1, swapped), layout, 4)
+        assert found["packs"] == packed
+        assert found["packed"] == pytest.approx(packed * operand * 320 * 4 * 1e-7)
+    assert terms_of((40, 72, 320, 1), (64, 32, 1, True), layout)["packs"] == 0
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_thin_tiles_are_of_the_larger_side(layout):
     """Of 16 rows or columns no more is copied than there is; clusters add the ranges."""
-    of_columns = _core.ring_terms((640, 16, 1280, 1), (64, 8, 3, False), layout, MULTIPROCESSORS)
+    of_columns = terms_of((640, 16, 1280, 1), (64, 8, 3, False), layout)
     swapped = {"NN": "TT", "TT": "NN"}.get(layout, layout)
-    of_rows = _core.ring_terms((16, 640, 1280, 1), (64, 8, 3, True), swapped, MULTIPROCESSORS)
-    assert of_columns == of_rows
-    _, tiles, steps, into, _, parts, sums, cluster, *_ = of_columns
-    assert (tiles, parts, sums, cluster) == (1, 0, 0, 1)
-    assert steps == pytest.approx(7 / 10)
+    assert of_columns == terms_of((16, 640, 1280, 1), (64, 8, 3, True), swapped)
+    assert [of_columns[name] for name in ("tiles", "parts", "sums", "cluster")] == [1, 0, 0, 1]
+    assert of_columns["steps"] == pytest.approx(7 / 10)
     of_b = 1.05 if layout[1] == "N" else 1  # rows of 32 bytes, which begin at sectors, not at lines
-    assert into == pytest.approx(7 * (64 + 16 * of_b) * 128 * 1e-6)
+    assert of_columns["bytes in"] == pytest.approx(7 * (64 + 16 * of_b) * 128 * 1e-6)
 
 
 @pytest.mark.parametrize("layout", ["", "XX", "nn"])
 def test_unknown_layout(layout):
     with pytest.raises(ValueError, match="there is no layout"):
-        _core.ring_terms((64, 64, 64, 1), (64, 32, 1, False), layout, MULTIPROCESSORS)
+        terms_of((64, 64, 64, 1), (64, 32, 1, False), layout)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -108,7 +136,8 @@ def test_any_width_gives_the_same_result(layout, rng, device):
         smemkern.gemm(
             a, b, variant="fp16", block_m=block_m, block_n=block_n, split=1, device=device
         ).tobytes()
-        for block_m, most in columns.MOST_COLUMNS.items()
+        for (itemsize, block_m), most in columns.MOST_COLUMNS.items()
+        if itemsize == 2
         for block_n in (32, 64, most)
     }
     assert len(results) == 1

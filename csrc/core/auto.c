@@ -50,7 +50,7 @@ static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
     memcpy(values, t->values, sizeof values);
     const int64_t sizes[] = {q->M, q->N, q->K};
     ring_operand operands[2];
-    ring_operands(sizes, q->k_major, q->aligned ? t->dtype->itemsize : LINE_BYTES, operands);
+    ring_operands(sizes, q->k_major, t->dtype->itemsize, q->aligned, operands);
     const int64_t multiprocessors = q->multiprocessors ? q->multiprocessors : 1;
     const double time =
         ring_choose(t->variant, t->dtype, values, sizes, q->batch, operands, multiprocessors);
@@ -96,10 +96,11 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
 }
 
 /* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. wgmma reads
- * only K-major 32-bit operands from shared memory. */
+ * only K-major 32-bit operands from shared memory; of tf32, ring_choose() counts what is packed. */
 static bool packs(const smk_timing *t, const smk_query *q) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const bool readable = q->aligned && (t->dtype->itemsize != 4 || q->k_major[0]);
+    if (kind->by_columns[0].columns) return false;
     return t->variant->ozaki.pack || wgmma_scales(kind, t->dtype->itemsize) ||
            (kind->terms && !readable);
 }

@@ -126,14 +126,18 @@ smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const sm
 void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
                       launch_shape *s);
 
-/* ---- plan_ring.c: kernels of 16-bit matrices (kernels/include/wgmma_16bit.cuh) ---- */
+/* ---- plan_ring.c: kernels with any number of columns (kernels/include/wgmma_tiles.cuh) ---- */
 
 enum {
+    TMA_ALIGN = 16,    /* bytes */
     LINE_BYTES = 128,  /* of global memory */
     SECTOR_BYTES = 32, /* a quarter of a line */
     RING_BYTES = 232448,
     RING_BYTES_OF_TWO = 115712 /* shared memory; if two blocks share it */
 };
+
+/* Values of the parameter "swapped". */
+enum { RING_CHOOSES, RING_AS_GIVEN, RING_TRANSPOSES };
 
 /* What ring_choose() has set in `values`. Swapped: the product of the transposes. Thin: all of few
  * columns, or of few rows and then swapped, are a tile (wgmma_thin.cuh). */
@@ -150,18 +154,23 @@ int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes)
  * other multiplies, if there are more tiles than multiprocessors. */
 int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors);
 
-/* Whether the last column of tiles has at most half of the others' columns. */
-bool ring_is_narrow(int64_t n, int64_t columns);
+/* Whether the last column of tiles has at most half of the others' columns, and takes less time then:
+ * in 16 bits. */
+bool ring_is_narrow(int64_t itemsize, int64_t n, int64_t columns);
 
 /* What TMA reads: the matrix, or its packed copy. */
 typedef struct ring_operand {
     bool mn_major;
+    bool packed;       /* TMA cannot read the matrix in place */
     int64_t alignment; /* bytes that the places of its rows are multiples of */
 } ring_operand;
 
-/* Those of contiguous matrices. sizes: M, N, K; unit: bytes per element that the places of rows are
- * multiples of. */
-void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
+/* Of a matrix whose rows (of B: columns) are so many bytes apart, or their elements if it is
+ * MN-major. */
+ring_operand ring_operand_of(bool mn_major, int64_t pitch);
+
+/* Those of contiguous matrices. sizes: M, N, K. Not aligned: TMA cannot read them. */
+void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t itemsize, bool aligned,
                    ring_operand out[2]);
 
 /* The columns of a tile that has all n, as wgmma has them. */
@@ -174,6 +183,7 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
 /* A product whose tiles have `rows` x `columns`, and its K ranges. Columns THIN_UNIT: thin. Swapped:
  * sizes and operands are those of the product of the transposes. */
 typedef struct ring_work {
+    int64_t itemsize;
     double m, n, steps, batch, multiprocessors;
     double rows, columns, ranges;
     ring_operand operands[2];
@@ -198,6 +208,8 @@ enum {
     RING_ZEROS,     /* of RING_BYTES_IN: what TMA writes for rows and columns that do not exist */
     RING_ODD,       /* of RING_BYTES_IN: rows that do not begin at whole sectors */
     RING_BUSY,      /* RING_BYTES_IN times RING_SHARE */
+    RING_PACKS,     /* 1: a launch packs operands */
+    RING_PACKED,    /* their bytes, in 10 MB */
     RING_TERMS
 };
 

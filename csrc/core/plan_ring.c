@@ -1,5 +1,5 @@
-/* Chooses the columns of a tile, and the number of K ranges, for kernels of 16-bit matrices
- * (kernels/include/wgmma_16bit.cuh). Their blocks are persistent and take tiles in turn: first the
+/* Chooses the columns of a tile, the number of K ranges, and whether to compute the product of the
+ * transposes, for kernels with any number of columns (kernels/include/wgmma_tiles.cuh). Their blocks are persistent and take tiles in turn: first the
  * full ones, then narrow ones at the right edge. All widths are tried, each with the numbers of
  * ranges that fill up to two waves. The predicted time is a sum of terms, which are counted here,
  * times their costs. There is a row of costs per kernel and width (ring_costs.def): a width has
@@ -14,28 +14,28 @@
 
 enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 8 };
 
-enum { RESULT_BYTES = 2 };
 static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on products take longer */
 
-/* Microseconds per unit of each term, by rows of a tile and columns / 32: first of thin ones. */
+/* Microseconds per unit of each term, by rows of a tile, of 16-bit matrices and then of tf32, and
+ * columns / 32: first of thin ones, or of ONLY_COLUMNS. */
 static const float COSTS[][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
 
-static bool is_thin(int64_t m, int64_t n) {
-    return m > 0 && n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
+/* A tile of a tf32 product that has all its columns. */
+enum { ONLY_COLUMNS = 16 };
+
+static bool is_thin(const smk_variant *variant, int64_t m, int64_t n) {
+    return variant->wgmma.thin[0][0] && m > 0 && n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
 }
 
 int64_t ring_thin_columns(int64_t n) {
     return round_up(n, n <= 32 ? 8 : 16);
 }
 
-/* Values of the parameter "swapped". */
-enum { CHOSEN, AS_GIVEN, SWAPPED };
-
 ring_form ring_form_of(const smk_variant *variant, const int64_t *values) {
     if (!variant->wgmma.columns) return (ring_form){false};
-    return (ring_form){.swapped = values[smk_variant_param(variant, "swapped")] == SWAPPED,
+    return (ring_form){.swapped = values[smk_variant_param(variant, "swapped")] == RING_TRANSPOSES,
                        .thin = values[smk_variant_param(variant, "block_n")] == THIN_UNIT};
 }
 
@@ -78,15 +78,24 @@ int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors) {
     return rows == 64 && tiles > multiprocessors ? 2 : 1;
 }
 
-bool ring_is_narrow(int64_t n, int64_t columns) {
-    return n > columns && n % columns > 0 && 2 * (n % columns) <= columns;
+bool ring_is_narrow(int64_t itemsize, int64_t n, int64_t columns) {
+    return itemsize == 2 && n > columns && n % columns > 0 && 2 * (n % columns) <= columns;
 }
 
-void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t unit,
+/* A packed copy begins at whole lines. */
+static const ring_operand PACKED = {.packed = true, .alignment = LINE_BYTES};
+
+ring_operand ring_operand_of(bool mn_major, int64_t pitch) {
+    ring_operand found = pitch % TMA_ALIGN ? PACKED : (ring_operand){.alignment = pitch};
+    found.mn_major = mn_major;
+    return found;
+}
+
+void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t itemsize, bool aligned,
                    ring_operand out[2]) {
     for (int i = 0; i < 2; i++)
-        out[i] = (ring_operand){.mn_major = !k_major[i],
-                                .alignment = (k_major[i] ? sizes[2] : sizes[i]) * unit};
+        out[i] = ring_operand_of(!k_major[i],
+                                 aligned ? (k_major[i] ? sizes[2] : sizes[i]) * itemsize : 1);
 }
 
 /* Whether rows do not begin at whole sectors of global memory. */
@@ -109,13 +118,21 @@ void ring_swap(ring_work *c) {
     c->swapped = !c->swapped;
 }
 
+/* How TMA reads the operands. A 32-bit second one has to be K-major. */
+static void operands_of(const ring_work *c, ring_operand out[2]) {
+    out[0] = c->operands[0];
+    out[1] = c->operands[1].mn_major && c->itemsize == 4 ? PACKED : c->operands[1];
+}
+
 void ring_terms(const ring_work *c, double out[RING_TERMS]) {
+    ring_operand x[2];
+    operands_of(c, x);
     const bool thin = c->columns == THIN_UNIT;
     const double columns = thin ? (double)ring_thin_columns((int64_t)c->n) : c->columns;
     const double down = up(c->m / c->rows), across = up(c->n / columns);
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
-    const bool has_narrow = ring_is_narrow((int64_t)c->n, (int64_t)columns);
+    const bool has_narrow = ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
     const double resident =
         (double)ring_blocks((int64_t)c->rows, (int64_t)all, (int64_t)c->multiprocessors);
@@ -128,12 +145,12 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     /* A narrow tile has fewer products, but needs all of A's bytes. */
     const double share = (rows + round_to(rest, 32)) / (rows + columns);
     const double steps = each * (waves + last * share);
-    const double box = c->operands[1].mn_major && !thin ? round_to(columns, 64) : columns;
+    const double box = x[1].mn_major && !thin ? round_to(columns, 64) : columns;
     const double copied = least(c->n, box);
-    const double bytes_a = STEP_BYTES * weight_of(&c->operands[0]);
-    const double bytes_b = STEP_BYTES * weight_of(&c->operands[1]);
+    const double bytes_a = STEP_BYTES * weight_of(&x[0]);
+    const double bytes_b = STEP_BYTES * weight_of(&x[1]);
     const double missing = c->rows - rows + box - copied;
-    const double odd = (is_odd(&c->operands[0]) ? rows : 0) + (is_odd(&c->operands[1]) ? copied : 0);
+    const double odd = (is_odd(&x[0]) ? rows : 0) + (is_odd(&x[1]) ? copied : 0);
     const double elements = c->m * c->n * c->batch;
     const bool cluster = thin && in_cluster((int64_t)c->rows, c->n, (int64_t)c->ranges,
                                             all / c->ranges, c->multiprocessors);
@@ -151,18 +168,22 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_OPERANDS] = (c->m + c->n) * c->steps * STEP_BYTES * c->batch * 1e-7;
     out[RING_SHARE] = least(all, c->multiprocessors) / c->multiprocessors;
     out[RING_LONGER] = most(0.75 * out[RING_BYTES_IN], out[RING_BYTES_OUT]);
-    out[RING_RESULT] = elements * RESULT_BYTES * 1e-7;
+    out[RING_RESULT] = elements * (double)c->itemsize * 1e-7;
     out[RING_FAR] = most(0, out[RING_OPERANDS] + out[RING_RESULT] - IN_L2);
     out[RING_SWAPPED] = c->swapped && !thin;
     out[RING_ZEROS] = steps * resident * missing * STEP_BYTES * 1e-6;
     out[RING_ODD] = steps * resident * odd * STEP_BYTES * 1e-6;
     out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
+    out[RING_PACKS] = x[0].packed || x[1].packed;
+    out[RING_PACKED] = ((x[0].packed ? c->m : 0) + (x[1].packed ? c->n : 0)) * c->steps *
+                       STEP_BYTES * c->batch * 1e-7;
 }
 
 double ring_predicts(const ring_work *c) {
-    const int kernel = c->rows < 256 ? (int)c->rows / 64 - 1 : 3;
-    const int width =
-        c->columns == THIN_UNIT ? ((int)c->n - 1) / 32 : THIN_WIDTHS - 1 + (int)c->columns / 32;
+    const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
+    const int width = c->columns == THIN_UNIT    ? ((int)c->n - 1) / 32
+                      : c->columns == ONLY_COLUMNS ? 0
+                                                 : THIN_WIDTHS - 1 + (int)c->columns / 32;
     double terms[RING_TERMS], sum = 0;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
@@ -214,11 +235,12 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     int64_t *swapped = &values[smk_variant_param(variant, "swapped")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t steps = ceil_div(sizes[2] * dtype->itemsize, STEP_BYTES);
-    const bool thin = is_thin(sizes[0], sizes[1]), thin_rows = thin && sizes[0] < sizes[1];
+    const bool thin = is_thin(variant, sizes[0], sizes[1]), thin_rows = thin && sizes[0] < sizes[1];
     const int64_t given = *columns == THIN_UNIT && !thin ? 0 : *columns;
     const int64_t widest = WGMMA_MOST_COLUMNS(rows);
     const int64_t ranges = *split < steps ? *split : steps;
-    ring_work c = {.m = (double)sizes[0],
+    ring_work c = {.itemsize = dtype->itemsize,
+                   .m = (double)sizes[0],
                    .n = (double)sizes[1],
                    .steps = (double)steps,
                    .batch = (double)batch,
@@ -228,21 +250,22 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     ring_choice best = {.time = INFINITY,
                         .columns = given ? given : widest,
                         .ranges = ranges > 1 ? ranges : 1,
-                        .swapped = given == THIN_UNIT ? thin_rows : *swapped == SWAPPED};
+                        .swapped = given == THIN_UNIT ? thin_rows : *swapped == RING_TRANSPOSES};
     const bool empty = c.m * c.n * c.steps * c.batch == 0;
-    for (int form = AS_GIVEN; !empty && form <= SWAPPED; form++) {
-        if (form == SWAPPED) ring_swap(&c);
-        const bool asked = *swapped == CHOSEN || *swapped == form;
+    for (int form = RING_AS_GIVEN; !empty && form <= RING_TRANSPOSES; form++) {
+        if (form == RING_TRANSPOSES) ring_swap(&c);
+        const bool asked = *swapped == RING_CHOOSES || *swapped == form;
         if (thin && c.swapped == thin_rows && (given == THIN_UNIT || (given == 0 && asked)))
             try_columns(&c, THIN_UNIT, ranges, &best);
         if (given == THIN_UNIT || !asked) continue;
-        const int64_t first = given ? given : 32, exist = round_up((int64_t)c.n, 32);
-        try_columns(&c, first, ranges, &best);
-        for (int64_t n = first + 32; !given && n <= widest && n <= exist; n += 32)
+        const bool only = dtype->itemsize == 4 && c.n <= ONLY_COLUMNS;
+        const int64_t least = only ? ONLY_COLUMNS : 32, exist = only ? 0 : round_up((int64_t)c.n, 32);
+        try_columns(&c, given > least ? given : least, ranges, &best);
+        for (int64_t n = 64; !given && n <= widest && n <= exist; n += 32)
             try_columns(&c, n, ranges, &best);
     }
     *columns = best.columns;
     *split = best.ranges;
-    *swapped = best.swapped ? SWAPPED : AS_GIVEN;
+    *swapped = best.swapped ? RING_TRANSPOSES : RING_AS_GIVEN;
     return empty ? 0 : best.time;
 }

@@ -19,7 +19,7 @@
 
 #include "../kernels/args.h"
 
-enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
+enum { SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -115,12 +115,13 @@ static bool tma_can_access(const batch_iterator *it, int index, const smk_matrix
 /* ---- operands ---- */
 
 /* Chooses how TMA reads an operand. wgmma reads 32-bit operands from shared memory only if they
- * are K-major. A 32-bit B goes through registers instead, where it is rounded or split, so it may
- * be MN-major. */
+ * are K-major. One goes through registers instead, where it is rounded or split, so it may be
+ * MN-major: B, or the first of wgmma_tf32.cuh. */
 static void choose_layout(const builder *w, operand *s, int itemsize) {
     const smk_wgmma *kind = &w->variant->wgmma;
+    const int index = kind->columns ? 0 : 1; /* of one that goes through registers */
     const bool registers =
-        s->index == 1 && itemsize == 4 && !kind->b_by_rows && !wgmma_packs_b(kind, itemsize);
+        s->index == index && itemsize == 4 && !kind->b_by_rows && !wgmma_packs_b(kind, itemsize);
     const bool k_major = s->k_stride == 1 || s->k == 1;
     s->type = registers ? SMK_TENSOR_FLOAT32 : kind->operand;
     s->terms = registers ? 1 : kind->terms;
@@ -289,7 +290,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
     }
 }
 
-/* Kernels for 32-bit elements store partial sums by TMA, as they store C: the whole batch of one K
+/* Kernels of wgmma_fp32.cuh store partial sums by TMA, as they store C: the whole batch of one K
  * range after the other. */
 static void map_partial_sums(builder *w, const smk_gemm *p) {
     const gemm_args *args = &w->args->gemm;
@@ -303,13 +304,15 @@ static void map_partial_sums(builder *w, const smk_gemm *p) {
 static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
     const int itemsize = dtype->itemsize;
     if (w->args->gemm.split > 1) {
-        if (itemsize == 4) map_partial_sums(w, p);
+        if (itemsize == 4 && !w->variant->wgmma.columns) map_partial_sums(w, p);
         return;
     }
     if (w->form.thin || !tma_can_access(w->batch, 2, &p->c, p->M, p->c.ld, itemsize)) return;
     const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
     const int64_t z = batch_z_stride(w->batch, 2) * itemsize;
-    const uint32_t box[] = {w->form.swapped ? 64 : 32, itemsize == 2 && !w->form.swapped ? 64 : 32};
+    /* As wgmma_tiles.cuh stores it, or wgmma_fp32.cuh. */
+    const bool swapped = w->form.swapped || !w->variant->wgmma.columns;
+    const uint32_t box[] = {swapped && itemsize == 2 ? 64 : 32, swapped ? 32 : 64};
     w->args->wgmma.store_boxes = 1;
     add_map(w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, matrices_of(w->batch, 2)},
             (int64_t[]){pitch, z ? z : pitch}, box);
@@ -321,7 +324,7 @@ static void loop_over_batch(builder *w, const smk_gemm *p, const smk_geometry *g
     const int64_t rows = ceil_div(p->M, g->output_tile[0]);
     const int64_t z = batch_z_size(w->batch) < MAX_GRID_Z ? batch_z_size(w->batch) : MAX_GRID_Z;
     const int64_t tiles = rows * ceil_div(p->N, g->output_tile[1]) * w->args->gemm.split;
-    if (w->itemsize != 2 || z <= 1 || tiles > MAX_GRID_X / z) return;
+    if (!w->variant->wgmma.columns || z <= 1 || tiles > MAX_GRID_X / z) return;
     s->kernels[0].loops_over_batch = true;
     s->batches_offset = offsetof(arguments, wgmma.batches);
 }
@@ -340,7 +343,7 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t m = swapped ? p->N : p->M, n = swapped ? p->M : p->N;
     const int64_t band = TILE_ORDER_ROWS / tile_rows;
     const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, tile_rows);
-    const bool narrow = w->form.thin || (w->itemsize == 2 && ring_is_narrow(n, tile_columns));
+    const bool narrow = w->form.thin || ring_is_narrow(w->itemsize, n, tile_columns);
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     /* A cluster takes all ranges of a tile as one item. */
@@ -348,7 +351,7 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t steps = w->args->wgmma.steps;
     const int64_t tiles = down * columns * ranges, full = down * across * ranges;
     const int64_t resident =
-        w->itemsize == 2 ? ring_blocks(tile_rows, tiles, p->multiprocessors) : 1;
+        w->variant->wgmma.columns ? ring_blocks(tile_rows, tiles, p->multiprocessors) : 1;
     const int64_t room = p->multiprocessors * resident;
     w->args->wgmma.list = (work_list){.items = (int)tiles,
                                       .down = (int)down,
@@ -362,7 +365,7 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
                                       .by_split = divisor_of(parts),
                                       .by_band = divisor_of(band * across),
                                       .by_last = divisor_of(down % band)};
-    if (w->itemsize == 2) {
+    if (w->variant->wgmma.columns) {
         /* Rows of an MN-major B's tile have 64 columns. */
         const int64_t wide = operands[1].mn_major ? 64 : 1;
         const int64_t tile[] = {tile_rows, round_up(tile_columns, wide)};
@@ -379,16 +382,22 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
                                                    : ceil_div(counted, ceil_div(counted, room)));
 }
 
+static const char *product_of(const builder *w, const operand operands[2], const smk_geometry *g) {
+    const smk_wgmma *kind = &w->variant->wgmma;
+    const bool a = operands[0].mn_major, b = operands[1].mn_major;
+    for (int i = 0; i < SMK_MAX_WIDTHS && kind->by_columns[i].columns; i++)
+        if (kind->by_columns[i].columns == g->output_tile[!w->form.swapped])
+            return kind->by_columns[i].products[w->form.swapped][a];
+    return (w->form.thin ? kind->thin : w->form.swapped ? kind->swapped : kind->products)[a][b];
+}
+
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
 static void add_kernels(const builder *w, const operand operands[2], const smk_gemm *p,
                         const smk_geometry *g, launch_shape *s) {
     const smk_wgmma *kind = &w->variant->wgmma;
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
-    product.entry =
-        (w->form.thin      ? kind->thin
-         : w->form.swapped ? kind->swapped
-                           : kind->products)[operands[0].mn_major][operands[1].mn_major];
+    product.entry = product_of(w, operands, g);
     list_work(w, operands, p, g, &product);
     s->n_kernels = 0;
     const int64_t earlier = a->searching + (operands[1].scaled ? (int64_t)b->searching : 0);
@@ -403,13 +412,18 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
-/* What TMA reads of an operand with these strides from one row (of A; column of B) to the next,
- * and along K. A packed copy, which rows that are not 16-byte aligned have, begins at whole
- * lines. */
-static ring_operand ring_operand_of(int64_t row_stride, int64_t k_stride, int64_t itemsize) {
-    const int64_t pitch = (k_stride == 1 ? row_stride : k_stride) * itemsize;
-    return (ring_operand){.mn_major = k_stride != 1 && row_stride == 1,
-                          .alignment = pitch % TMA_ALIGN ? LINE_BYTES : pitch};
+/* With these strides from one row (of A; column of B) to the next, and along K. */
+static ring_operand of_strides(int64_t row_stride, int64_t k_stride, int64_t itemsize) {
+    return ring_operand_of(k_stride != 1 && row_stride == 1,
+                           (k_stride == 1 ? row_stride : k_stride) * itemsize);
+}
+
+/* Packed copies that several products share have one layout: that of the swapped form. */
+static void choose_form_of_shared(const smk_variant *variant, const smk_prepack *p,
+                                  int64_t *values) {
+    const bool shared = p->only || p->prepacked[0].bytes > 0 || p->prepacked[1].bytes > 0;
+    if (shared && variant->wgmma.by_columns[0].columns)
+        values[smk_variant_param(variant, "swapped")] = RING_TRANSPOSES;
 }
 
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *given,
@@ -419,9 +433,10 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     const int64_t z = batch_z_size(&batch) < MAX_GRID_Z ? batch_z_size(&batch) : MAX_GRID_Z;
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, given, sizeof values[0] * (size_t)variant->n_params);
+    choose_form_of_shared(variant, &problem->prepack, values);
     ring_choose(variant, dtype, values, (int64_t[]){problem->M, problem->N, problem->K}, z,
-                (ring_operand[]){ring_operand_of(problem->a.ld, problem->a.step, dtype->itemsize),
-                                 ring_operand_of(problem->b.step, problem->b.ld, dtype->itemsize)},
+                (ring_operand[]){of_strides(problem->a.ld, problem->a.step, dtype->itemsize),
+                                 of_strides(problem->b.step, problem->b.ld, dtype->itemsize)},
                 problem->multiprocessors);
     const ring_form form = ring_form_of(variant, values);
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);

@@ -42,6 +42,8 @@ typedef struct smk_geometry {
     int64_t input, output;  /* probes: min elements of x; elements of y (may depend on n) */
 } smk_geometry;
 
+enum { SMK_MAX_WIDTHS = 12 };
+
 /* Variants whose kernel reads A and B by TMA; planned by core/plan_wgmma.c. */
 typedef struct smk_wgmma {
     /* Element type in shared memory. With two terms, FLOAT32 values are rounded to tf32
@@ -55,6 +57,11 @@ typedef struct smk_wgmma {
     /* Kernels, by [A is MN-major][B is MN-major]; swapped: of the product of the transposes; thin:
      * for few rows or columns. */
     const char *products[2][2], *swapped[2][2], *thin[2][2];
+    /* Or kernels of a tile's columns each, by [swapped][the first operand is MN-major]. */
+    struct {
+        int columns;
+        const char *products[2][2];
+    } by_columns[SMK_MAX_WIDTHS];
 } smk_wgmma;
 
 /* Variants with split-K. Their parameter "split" is the number of K ranges; at 0 core/plan_split.c

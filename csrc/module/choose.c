@@ -232,25 +232,25 @@ static bool read_layout(const char *layout, bool k_major[2]) {
 }
 
 PyObject *choose_ring_terms(PyObject *args) {
-    enum { ITEMSIZE = 2 };
     const char *layout;
     long long m, n, k, batch;
-    int rows, columns, ranges, swapped, multiprocessors;
+    int rows, columns, ranges, swapped, multiprocessors, itemsize;
     bool k_major[2];
     double x[RING_TERMS];
-    if (!PyArg_ParseTuple(args, "(LLLL)(iiip)si:ring_terms", &m, &n, &k, &batch, &rows, &columns,
-                          &ranges, &swapped, &layout, &multiprocessors) ||
+    if (!PyArg_ParseTuple(args, "(LLLL)(iiip)sii:ring_terms", &m, &n, &k, &batch, &rows, &columns,
+                          &ranges, &swapped, &layout, &multiprocessors, &itemsize) ||
         !read_layout(layout, k_major))
         return NULL;
-    ring_work work = {.m = (double)m,
+    ring_work work = {.itemsize = itemsize,
+                      .m = (double)m,
                       .n = (double)n,
-                      .steps = (double)ceil_div(k * ITEMSIZE, STEP_BYTES),
+                      .steps = (double)ceil_div(k * itemsize, STEP_BYTES),
                       .batch = (double)batch,
                       .multiprocessors = multiprocessors,
                       .rows = rows,
                       .columns = columns,
                       .ranges = ranges};
-    ring_operands((int64_t[]){m, n, k}, k_major, ITEMSIZE, work.operands);
+    ring_operands((int64_t[]){m, n, k}, k_major, itemsize, true, work.operands);
     if (swapped) ring_swap(&work);
     ring_terms(&work, x);
     PyObject *result = PyTuple_New(RING_TERMS);

@@ -15,8 +15,7 @@
  * Every element of B is loaded from shared memory once, by one thread of the block, so the split
  * costs no bytes. Its 100 to 200 instructions per warp and stage overlap wgmma of the stage before.
  *
- *   PARTS 1   tf32: TMA rounds A, cvt rounds B; no other launch if rows of A and B are aligned
- *             fp16x1: A and B are scaled, rounded and packed in advance; both from shared memory
+ *   PARTS 1   fp16x1: A and B are scaled, rounded and packed in advance; both from shared memory
  *   PARTS 2   tf32x3, fp16x3: high high + high low + low high; A is split in advance; rows of A and
  *             columns of B are scaled (wgmma_pack.cuh)
  *
@@ -25,8 +24,7 @@
  * nearest, add these sums while the tensor core works for the other warpgroup. NaN results are
  * recomputed by FFMAs, since splitting an infinity gives NaN where the product may have none.
  *
- * Arithmetic per stage and SM: tf32, BLOCK_M 256: 1024 clocks for 48 KiB from L2; tf32x3, BLOCK_M
- * 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB; fp16x1: 1024 clocks for 48 KiB.
+ * Arithmetic per stage and SM: tf32x3, BLOCK_M 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB; fp16x1: 1024 clocks for 48 KiB.
  *
  * The including file defines OPERAND_TF32 or OPERAND_F16, and PARTS, the number of terms.
  */
@@ -136,14 +134,14 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, i
 
 /* The sum over all of K, for a warpgroup's 64 columns of a tile. */
 template <typename T, int B_ACROSS>
-__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &,
+__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const line_pair &,
                                            int consumer, int steps) {
     sum_stages(sum, r, steps, [&](int add) { multiply(sum, r, consumer, add); });
 }
 #else
 /* Waits for the next stage and loads the thread's share of B from it. */
 template <typename T, int B_ACROSS>
-__device__ __forceinline__ void load(fragment &f, const columns &c, ring &r) {
+__device__ __forceinline__ void load(fragment &f, const line_pair &c, ring &r) {
     barrier_wait(r.full + 8 * r.at, r.parity);
     const unsigned tile = r.stages + r.at * STAGE + PARTS * A_PART;
     next(r);
@@ -174,7 +172,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &
 
 /* The sum over all of K, for a warpgroup's 64 columns of a tile. */
 template <typename T, int B_ACROSS>
-__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &mine,
+__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const line_pair &mine,
                                            int, int steps) {
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++)
@@ -182,25 +180,12 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
     if (steps == 0) return;
     fragment f[2]; /* this stage's and the next's */
     int here = r.at;
-#if PARTS == 1
-    int before = 0;
-#endif
     load<T, B_ACROSS>(f[0], mine, r);
     for (int step = 0; step < steps; step += 2) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             if (step + half == steps) break;
             const bool more = step + half + 1 < steps;
-#if PARTS == 1
-            multiply<T>(sum, f[half], r.stages + here * STAGE, step + half > 0);
-            if (step + half > 0) {
-                wgmma_wait<1>();
-                release(r, before);
-            }
-            before = here;
-            here = r.at;
-            if (more) load<T, B_ACROSS>(f[half ^ 1], mine, r);
-#else
             float d[REGISTERS];
             multiply<T>(d, f[half], r.stages + here * STAGE, 0);
             const int done = here;
@@ -212,14 +197,8 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
 #pragma unroll
             for (int i = 0; i < REGISTERS; i++)
                 sum[i] += d[i];
-#endif
         }
     }
-#if PARTS == 1
-    wgmma_wait<0>();
-    wgmma_pin(sum);
-    release(r, before);
-#endif
 }
 #endif
 
@@ -284,7 +263,7 @@ __device__ __forceinline__ void replace(const gemm_args &g, float (&sum)[REGISTE
 
 /* Also replaces NaN, and the sums of the set. */
 __device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents &rows,
-                                        const columns &mine, float (&sum)[REGISTERS], sum_set wrong,
+                                        const line_pair &mine, float (&sum)[REGISTERS], sum_set wrong,
                                         part_range steps, int row0, int column, int consumer) {
     bool again = false;
     int n[2];
@@ -338,10 +317,10 @@ __device__ __forceinline__ bool too_many(sum_set found) {
 /* The same sums from tf32 terms. */
 template <int B_ACROSS>
 __device__ __forceinline__ void accumulate_words(const gemm_args &g, float (&sum)[REGISTERS],
-                                                 ring &r, const columns &mine, int consumer,
+                                                 ring &r, const line_pair &mine, int consumer,
                                                  part_range steps) {
     asm volatile("" : "+r"(consumer)); /* else addresses stay in registers: too few are left */
-    columns words = my_columns<float, B_ACROSS>(consumer);
+    line_pair words = my_lines<float, B_ACROSS>(consumer);
     words.scale[0] = mine.scale[0];
     words.scale[1] = mine.scale[1];
     steps = steps_of_words(g, steps);
@@ -439,7 +418,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         const int consumer = warp / 4 - 1;
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
-        columns mine = my_columns<operand, B_ACROSS>(consumer);
+        line_pair mine = my_lines<operand, B_ACROSS>(consumer);
         for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;

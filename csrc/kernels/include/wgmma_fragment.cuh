@@ -1,4 +1,4 @@
-/* Loads of B for wgmma_fp32.cuh: from shared memory to the registers of wgmma's first operand.
+/* Loads of B for wgmma_fp32.cuh, or of the rows of wgmma_tf32.cuh: from shared memory to the registers of wgmma's first operand.
  *
  * Banks. A thread's rows g and g + 8 of its warp's 16 are columns n and n + 1, so it reads 8 bytes
  * of a row of 32 columns: chunk (2 (warp % 2) + g / 4) ^ 5 (g / 2 % 2), half g % 2. Half a warp has
@@ -30,18 +30,18 @@ typedef struct fragment {
 
 constexpr int COLUMN_STEP = PACK_BOTH ? 8 : 1;
 
-/* A thread's two columns, n and n + COLUMN_STEP. */
-typedef struct columns {
+/* A thread's two columns of B, n and n + COLUMN_STEP. */
+typedef struct line_pair {
     int offset; /* of the first one in the block's tile */
     /* Byte offsets in B's tile: MN-major, of its first two k; K-major, of the two columns' rows. */
     unsigned read[2];
     float scale[2]; /* PARTS 2: powers of two */
-} columns;
+} line_pair;
 
-template <typename T, int B_ACROSS> __device__ __forceinline__ columns my_columns(int consumer) {
+template <typename T, int B_ACROSS> __device__ __forceinline__ line_pair my_lines(int consumer) {
     const int t = threadIdx.x % 128, warp = t / 32, g = t % 32 / 4, q = t % 4;
     const int chunk = (2 * (warp % 2) + g / 4) ^ g / 2 % 2 * 5;
-    columns c;
+    line_pair c;
     if (PACK_BOTH) {
         c.offset = consumer * 64 + warp * 16 + g;
         return c;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void split_word(float x, fragment &f, int step, int i
 }
 
 template <int B_ACROSS>
-__device__ __forceinline__ void load_part(float, fragment &f, const columns &c, unsigned tile) {
+__device__ __forceinline__ void load_part(float, fragment &f, const line_pair &c, unsigned tile) {
     const bool swapped = threadIdx.x % 32 >= 16;
 #pragma unroll
     for (int step = 0; step < 4; step++) {
@@ -101,7 +101,7 @@ __device__ __forceinline__ void split_halves(float x, float y, fragment &f, int 
 }
 
 template <int B_ACROSS>
-__device__ __forceinline__ void load_part(unsigned short, fragment &f, const columns &c,
+__device__ __forceinline__ void load_part(unsigned short, fragment &f, const line_pair &c,
                                           unsigned tile) {
 #pragma unroll
     for (int step = 0; step < 4; step++) {

@@ -1,0 +1,67 @@
+/* Stages of the wgmma GEMMs whose tiles have any number of columns (wgmma_tiles.cuh): BLOCK_M rows of
+ * the first operand and `columns` of the second, 128 bytes of K each.
+ *
+ * The including file defines BLOCK_M, PARTS, `operand`, and what wgmma_gemm.cuh asks for.
+ */
+#ifndef SMK_WGMMA_STAGES_CUH
+#define SMK_WGMMA_STAGES_CUH
+
+#define CONSUMERS   (BLOCK_M / 64)
+#define OUT_BUFFERS WGMMA_OUT_BUFFERS(BLOCK_M)
+#include "wgmma_gemm.cuh"
+
+/* Of what a kernel computes. */
+template <bool SWAPPED> __device__ __forceinline__ int rows_of(const gemm_args &g) {
+    return (int)(SWAPPED ? g.N : g.M);
+}
+template <bool SWAPPED> __device__ __forceinline__ int columns_of(const gemm_args &g) {
+    return (int)(SWAPPED ? g.M : g.N);
+}
+
+constexpr int STEP_K = 128 / sizeof(operand); /* per stage */
+constexpr int A_TILE = BLOCK_M * 128;
+
+/* Bytes of a stage. Rows of an MN-major B's tile have 64 columns. */
+template <int B_ACROSS> __device__ __forceinline__ int stage_size(const wgmma_args &w) {
+    return A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128;
+}
+
+/* Fills the next stage with the tiles of one step of K. A K-major tile is one box; an MN-major one
+ * has a box per 128 bytes of its rows. */
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
+                                     const tensor_map *a_map, const tensor_map *b_map,
+                                     const ring &r, int step, int row, int column, int z) {
+    const unsigned full = r.full + 8 * r.at;
+    const unsigned a = r.stages + r.at * r.stage_bytes, b = a + A_TILE;
+    const int z_a = g.batch_a ? z : 0, z_b = g.batch_b ? z : 0, k = step * STEP_K;
+    barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
+    barrier_expect(full, w.stage_bytes);
+    if (A_ACROSS) {
+#pragma unroll
+        for (int m = 0; m < BLOCK_M; m += STEP_K)
+            tma_load(a + m * 128, a_map, full, row + m, k, z_a);
+    } else {
+        tma_load(a, a_map, full, k, row, z_a);
+    }
+    if (B_ACROSS) {
+#pragma unroll
+        for (int n = 0; n < 256; n += 64)
+            if (n < w.columns) tma_load(b + n * 128, b_map, full, column + n, k, z_b);
+    } else {
+        tma_load(b, b_map, full, k, column, z_b);
+    }
+}
+
+/* Those of all steps of a work item. */
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void fill_all(const gemm_args &g, const wgmma_args &w,
+                                         const tensor_map *a_map, const tensor_map *b_map, ring &r,
+                                         const block_work &at) {
+    for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
+        fill<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
+                                 at.tile.column * w.columns, at.z);
+    }
+}
+
+#endif
