@@ -64,8 +64,10 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
         if size != itemsize:
             continue
         rows, columns = (n, m) if swapped else (m, n)
-        widths = [*range(32, min(most, max(32, math.ceil(columns / 32) * 32)) + 1, 32)]
-        if itemsize == 4 and columns <= ONLY:
+        narrowest = 64 if (itemsize, block_m) == (4, 128) else 32
+        widest = min(most, max(narrowest, math.ceil(columns / 32) * 32))
+        widths = [*range(narrowest, widest + 1, 32)]
+        if (itemsize, block_m) == (4, 64) and columns <= ONLY:
             widths = [ONLY]
         if itemsize == 2 and columns <= THIN and swapped == (m < n):
             widths.append(THIN_UNIT)

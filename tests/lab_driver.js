@@ -162,7 +162,8 @@ function rateCases(Emulator, module, cases) {
       emulator.load(step.ptx);
       prepare(emulator, step);
       const end = performance.now() + 150;
-      while (performance.now() < end) best[k] = Math.min(best[k], meanTime(emulator));
+      for (let run = 0; run < 2 || performance.now() < end; run++) // the first decodes the PTX
+        best[k] = Math.min(best[k], meanTime(emulator));
     });
   return best;
 }

@@ -28,12 +28,13 @@ def test_tf32_rounds_to_nearest(side, order, n, device, rng):
     assert np.array_equal(result, to_tf32(np.ascontiguousarray(x)))
 
 
+@pytest.mark.parametrize("swapped", [1, 2])
 @pytest.mark.parametrize("side", ["a", "b"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n", [64, 67], ids=["aligned", "odd"])
-def test_tf32_ties(side, order, n, device, rng):
-    """Half-way between two numbers of tf32, and next to it: A's tensor map rounds to even, cvt.rna,
-    which rounds B, away from zero."""
+def test_tf32_ties(swapped, side, order, n, device, rng):
+    """Half-way between two numbers of tf32, and next to it: the second operand's tensor map rounds
+    to even; cvt.rna, which rounds the first, away from zero. The transposes' first is B."""
     kept = rng.integers(1 << 10, 1 << 11, (n, n))  # 11 bits; an odd and an even last one
     halves = kept + rng.choice([0.5 - 2**-13, 0.5, 0.5 + 2**-13], (n, n))
     scale = 2.0 ** rng.integers(-30, 20, (n, n)) * rng.choice([-1, 1], (n, n))
@@ -41,8 +42,9 @@ def test_tf32_ties(side, order, n, device, rng):
     assert np.array_equal(x, halves * scale)
     one = np.eye(n, dtype="f4")
     operands = (x, one) if side == "a" else (one, x)
-    result = smemkern.gemm(*operands, variant="tf32", device=device)
-    rounded = np.rint(halves) if side == "a" else np.floor(halves + 0.5)
+    result = smemkern.gemm(*operands, variant="tf32", device=device, swapped=swapped)
+    to_even = side == ("b" if swapped == 1 else "a")
+    rounded = np.rint(halves) if to_even else np.floor(halves + 0.5)
     assert np.array_equal(result, rounded * scale)
 
 
@@ -71,10 +73,6 @@ def test_rows_and_columns_of_different_scales(variant, device, rng):
 
 
 LAUNCHES = {  # of A, B: row-major, transposed ("F"), or off 16-byte boundaries
-    ("tf32", "C", "C"): "_b",
-    ("tf32", "C", "F"): "",
-    ("tf32", "F", "C"): "_pack _b",
-    ("tf32", "C", "odd"): "_pack _b",
     ("tf32x3", "C", "C"): "_pack _b",
     ("tf32x3", "C", "F"): "_pack ",
     ("fp16x3", "F", "C"): "_largest _pack _b",
@@ -118,6 +116,6 @@ def test_narrow_tiles(variant, columns, of_b, device, rng):
 )
 def test_narrow_tiles_are_no_wave_of_their_own(columns, blocks):
     a, b = np.zeros((4095, 8), "f2"), np.zeros((8, columns), "f2")
-    keywords = {"variant": "fp16", "device": "emu", "split": 1, "block_n": 256}
+    keywords = {"variant": "fp16", "device": "emu", "split": 1, "block_n": 256, "swapped": 1}
     planned = smemkern._core.plan("gemm", (a, b), keywords)
     assert planned["launches"][-1]["grid"] == (blocks, 1, 1)

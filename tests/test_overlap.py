@@ -57,7 +57,7 @@ CASES = [  # variant, order of A, keywords, what is launched
     ("fp16x3", "C", {"split": 2}, ["_pack", "_b", "_reduce"]),
     ("fp16x3_guarded", "F", {"split": 1}, ["_largest", "_pack", "_b"]),
     ("fp16x1", "C", {"split": 1}, ["_largest", "_pack", ""]),
-    ("tf32", "F", {"split": 1}, ["_pack", "_b"]),
+    ("tf32", "F", {"split": 1, "swapped": 2}, ["_pack", "_64_swapped_a"]),
     ("tma", "F", {}, ["_pack", ""]),
     ("mma_tf32x3", "C", {"split": 2}, ["", "_reduce"]),
     ("skinny", "C", {"split": 2}, ["_16", "_reduce"]),
@@ -86,9 +86,10 @@ def batches():
 
 def test_launches_of_several_batches():
     """They have one workspace, so each waits for the last one."""
-    for variant in ("tf32", "tf32x3"):
-        plan = smemkern._core.plan("gemm", batches(), {"variant": variant})
-        ends = ["_pack", "_b", "_pack", "_b"]
+    for variant, product in (("tf32", "_64"), ("tf32x3", "_b")):
+        keywords = {"variant": variant, **({"swapped": 1} if variant == "tf32" else {})}
+        plan = smemkern._core.plan("gemm", batches(), keywords)
+        ends = ["_pack", product, "_pack", product]
         assert [one["entry"] for one in plan["launches"]] == [f"gemm_{variant}{e}" for e in ends]
         assert [one["overlaps"] for one in plan["launches"]] == [False, True, True, True]
         assert smemkern.trace("gemm", *batches(), variant=variant).hazards == ()

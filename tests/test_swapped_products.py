@@ -10,6 +10,7 @@ ROWS = [row for row in smemkern.variants("gemm") if "swapped" in row.params]
 PER_ROW = pytest.mark.parametrize(
     ("row", "dtype"), [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
 )
+LAYOUTS = ("NN", "NT", "TN", "TT")
 SWAPPED = {"swapped": 2}
 
 
@@ -18,6 +19,10 @@ def matrix_of(rng, shape, dtype, transposed):
         return random_matrix(rng, shape, dtype)
     *batch, m, n = shape
     return random_matrix(rng, (*batch, n, m), dtype).swapaxes(-1, -2)
+
+
+def narrowest(row, block_m):
+    return 64 if (row.name, block_m) == ("tf32", 128) else 32
 
 
 @PER_ROW
@@ -38,7 +43,7 @@ def test_random_calls(row, dtype, draw, device):
         widest = {128: 256, 192: 192}.get(block_m, 128)
         chosen = {
             "block_m": block_m,
-            "block_n": draw.choice([0, *range(32, widest + 1, 32)]),
+            "block_n": draw.choice([0, *range(narrowest(row, block_m), widest + 1, 32)]),
             "swapped": draw.choice([0, 1, 2, 2]),
             "split": draw.choice([0, 1, 2, 5]),
         }
@@ -46,7 +51,7 @@ def test_random_calls(row, dtype, draw, device):
 
 
 @PER_ROW
-@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("split", [1, 3])
 def test_no_hazards_no_conflicts_and_the_same_bits(row, dtype, layout, split, rng, draw):
     """Sums have the same order, so a product and that of the transposes agree to the bit."""
@@ -55,7 +60,7 @@ def test_no_hazards_no_conflicts_and_the_same_bits(row, dtype, layout, split, rn
     exact = "f2" if row.name == "tf32" else dtype  # one operand's ties round to even, one's do not
     a = matrix_of(rng, (m, k), exact, layout[0] == "T").astype(dtype)
     b = matrix_of(rng, (k, n), exact, layout[1] == "T").astype(dtype)
-    block_n = draw.choice([32, 64, 96, 128])
+    block_n = draw.choice([narrowest(row, 128), 96, 128])
     trace = smemkern.trace("gemm", a, b, variant=row.name, split=split, block_n=block_n, **SWAPPED)
     assert trace.hazards == ()
     assert [r for r in trace.shared if r.wavefronts != r.ideal] == []
@@ -74,6 +79,23 @@ def test_blocks_have_rows_of_the_transpose(row, dtype):
         )
         assert launch["grid"][0] == 3 * 5
         assert ("_swapped" in launch["entry"]) == (swapped == 2)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tf32_packs_a_second_operand_that_is_not_k_major(layout, draw):
+    """Of a large product the planner swaps if that spares it the launch."""
+    [row] = [row for row in ROWS if row.name == "tf32"]
+    m, n, k = (64 * draw.randint(8, 16) for _ in range(3))
+    a, b = np.zeros((m, k), "f4"), np.zeros((k, n), "f4")
+    a, b = a if layout[0] == "N" else a.T.copy().T, b if layout[1] == "N" else b.T.copy().T
+    for swapped, packs in ((1, layout[1] == "N"), (2, layout[0] == "T")):
+        entries = [one["entry"] for one in launches(a, b, row, split=1, swapped=swapped)]
+        first_is_mn_major = layout[0] == "T" if swapped == 1 else layout[1] == "N"
+        assert entries[:-1] == ["gemm_tf32_pack"] * packs
+        assert ("_swapped" in entries[-1]) == (swapped == 2)
+        assert entries[-1].endswith("_a") == first_is_mn_major
+    chosen = launches(a, b, row, split=1)
+    assert len(chosen) == (2 if layout == "TN" else 1)
 
 
 @PER_ROW

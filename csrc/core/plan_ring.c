@@ -181,9 +181,9 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
 
 double ring_predicts(const ring_work *c) {
     const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
-    const int width = c->columns == THIN_UNIT    ? ((int)c->n - 1) / 32
+    const int width = c->columns == THIN_UNIT      ? ((int)c->n - 1) / 32
                       : c->columns == ONLY_COLUMNS ? 0
-                                                 : THIN_WIDTHS - 1 + (int)c->columns / 32;
+                                                   : THIN_WIDTHS - 1 + (int)c->columns / 32;
     double terms[RING_TERMS], sum = 0;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
@@ -258,10 +258,12 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
         if (thin && c.swapped == thin_rows && (given == THIN_UNIT || (given == 0 && asked)))
             try_columns(&c, THIN_UNIT, ranges, &best);
         if (given == THIN_UNIT || !asked) continue;
-        const bool only = dtype->itemsize == 4 && c.n <= ONLY_COLUMNS;
-        const int64_t least = only ? ONLY_COLUMNS : 32, exist = only ? 0 : round_up((int64_t)c.n, 32);
-        try_columns(&c, given > least ? given : least, ranges, &best);
-        for (int64_t n = 64; !given && n <= widest && n <= exist; n += 32)
+        const int64_t narrowest = dtype->itemsize == 4 && rows > 64 ? 64 : 32;
+        const bool only = dtype->itemsize == 4 && rows == 64 && c.n <= ONLY_COLUMNS;
+        const int64_t first = only ? ONLY_COLUMNS : narrowest;
+        const int64_t last = only ? 0 : (int64_t)least(up(c.n / 32) * 32, (double)widest);
+        try_columns(&c, given > first ? given : first, ranges, &best);
+        for (int64_t n = first + 32; !given && n <= last; n += 32)
             try_columns(&c, n, ranges, &best);
     }
     *columns = best.columns;

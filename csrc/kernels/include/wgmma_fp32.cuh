@@ -263,8 +263,9 @@ __device__ __forceinline__ void replace(const gemm_args &g, float (&sum)[REGISTE
 
 /* Also replaces NaN, and the sums of the set. */
 __device__ __forceinline__ void unscale(const gemm_args &g, const row_exponents &rows,
-                                        const line_pair &mine, float (&sum)[REGISTERS], sum_set wrong,
-                                        part_range steps, int row0, int column, int consumer) {
+                                        const line_pair &mine, float (&sum)[REGISTERS],
+                                        sum_set wrong, part_range steps, int row0, int column,
+                                        int consumer) {
     bool again = false;
     int n[2];
 #pragma unroll

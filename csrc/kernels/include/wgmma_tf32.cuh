@@ -96,10 +96,10 @@ __device__ __forceinline__ void write_chunk(const float *sum, int, unsigned buff
         for (int i = 0; i < 2; i++) {
             const float *d = sum + 4 * j;
             if (SWAPPED)
-                shared_store_pair(box_piece(buffer + row / 32 * OUT_BUFFER / 2, 8 * j + 2 * q + i,
-                                            row % 32 / 4) +
-                                      row / 2 % 2 * 8,
-                                  d[i], d[2 + i]);
+                shared_store_pair(
+                    box_piece(buffer + row / 32 * OUT_BUFFER / 2, 8 * j + 2 * q + i, row % 32 / 4) +
+                        row / 2 % 2 * 8,
+                    d[i], d[2 + i]);
             else
                 shared_store_pair(box_piece(buffer, row + i, 2 * j + q / 2) + q % 2 * 8, d[2 * i],
                                   d[2 * i + 1]);

@@ -53,10 +53,9 @@ __device__ __forceinline__ void store_chunk(const gemm_args &g, const wgmma_args
  * of the warpgroup have multiplied: no other reads its 64 rows of them. They are buffers then, and
  * none waits for another. */
 template <bool SWAPPED, int A_ACROSS, int COUNT>
-__device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
-                                      const tensor_map *c_map, const float (&sum)[COUNT],
-                                      const ring &r, int consumer, int row0, int column0, int z,
-                                      unsigned &turn, bool last) {
+__device__ __forceinline__ void
+store(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, const float (&sum)[COUNT],
+      const ring &r, int consumer, int row0, int column0, int z, unsigned &turn, bool last) {
     const int columns = min(w.columns, columns_of<SWAPPED>(g) - column0);
     const bool leader = is_leader();
     const bool own = last && w.store_boxes && r.count * CHUNK >= w.columns;
@@ -194,7 +193,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                 sum, r, consumer, at.steps.end - at.steps.first,
                 min(w.columns, columns_of<SWAPPED>(g) - at.tile.column * w.columns));
             finish<SWAPPED, A_ACROSS>(g, w, c_map, sum, at, r, consumer, turn,
-                            item + (int)gridDim.x >= w.list.items);
+                                      item + (int)gridDim.x >= w.list.items);
         }
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }
@@ -211,6 +210,5 @@ constexpr int RESIDENT = BLOCK_M == 64 ? 2 : 1;
              const __grid_constant__ tensor_map c_map) {                                           \
         __VA_ARGS__(g, w, &a_map, &b_map, &c_map);                                                 \
     }
-
 
 #endif

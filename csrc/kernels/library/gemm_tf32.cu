@@ -13,12 +13,13 @@
 
 WGMMA_PREPARE(gemm_tf32_pack, pack)
 WGMMA_PREPARE(gemm_tf32_reduce, sum_parts)
-WGMMA_PRODUCTS(gemm_tf32, 16)
-WGMMA_PRODUCTS(gemm_tf32, 32)
 WGMMA_PRODUCTS(gemm_tf32, 64)
 WGMMA_PRODUCTS(gemm_tf32, 96)
 WGMMA_PRODUCTS(gemm_tf32, 128)
-#if BLOCK_M == 128 /* of 64 rows, two blocks share the registers of a multiprocessor */
+#if BLOCK_M == 64
+WGMMA_PRODUCTS(gemm_tf32, 16)
+WGMMA_PRODUCTS(gemm_tf32, 32)
+#else /* of 64 rows, two blocks share the registers of a multiprocessor */
 WGMMA_PRODUCTS(gemm_tf32, 160)
 WGMMA_PRODUCTS(gemm_tf32, 192)
 WGMMA_PRODUCTS(gemm_tf32, 224)
