@@ -122,17 +122,17 @@ def lines_of(calls: list[Record]) -> Iterator[Any]:
 def regret(table: list[Any], calls: list[Record], device: Any) -> dict[str, float]:
     """By type: how many times as long the chosen variants take as the fastest, geometric mean."""
     from smemkern import _core
-    from smemkern._variants.choices import ACCURACIES, has_aligned_rows
+    from smemkern._variants.choices import ACCURACIES, alignment_of
 
     found: dict[str, list[float]] = {}
     for call in calls:
         dtype, us = call["dtype"], call["us"]
-        aligned = has_aligned_rows(tuple(call["shape"]), dtype, call["layout"])
+        alignment = alignment_of(tuple(call["shape"]), dtype, call["layout"])
         accuracies = {"float32": ACCURACIES, "float64": ACCURACIES[:2]}
         for accuracy in accuracies.get(dtype, ACCURACIES[:1]):
             predicted = _core.predict(
                 *(table, "gemm", dtype, accuracy, (*call["shape"], call["batch"]), device.sm),
-                *(device.multiprocessors, call["layout"], aligned),
+                *(device.multiprocessors, call["layout"], alignment),
             )
             timed = [
                 (time, us[label])

@@ -636,7 +636,7 @@ def predict(
     sm: int,
     multiprocessors: int,
     layout: str,
-    aligned: bool,
+    alignment: int,
     /,
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides."""

@@ -12,16 +12,16 @@ from smemkern import _core
 from smemkern._performance.bench import Bench, Line, fit
 from smemkern._render.rows import Rows
 from smemkern._variants import cost_model
-from smemkern._variants.choices import has_aligned_rows
+from smemkern._variants.choices import alignment_of
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
 
 def predicted(
-    timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True, layout="NN"
+    timings, shape, dtype="float32", accuracy="float32", sm=90, alignment=16, layout="NN"
 ):
-    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, layout, aligned)
+    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, layout, alignment)
 
 
 # ---- the times
@@ -142,10 +142,10 @@ def as_timed(timings, device, shapes, scale):
     lines = []
     for timing in timings:
         for shape in shapes:
-            aligned = shape[1] % 8 == shape[2] % 8 == 0
-            if timing.aligned == aligned and not 0 < timing.side < min(shape[:2]):
+            alignment = alignment_of(shape, timing.dtype)
+            if timing.alignment == alignment and not 0 < timing.side < min(shape[:2]):
                 [(_, us, _)] = predicted(
-                    [timing], shape, timing.dtype, timing.accuracy, aligned=aligned
+                    [timing], shape, timing.dtype, timing.accuracy, alignment=alignment
                 )
                 lines.append(Line(*timing[:4], shape, ms=us * scale / 1e3, best_ms=0.0, rate=0.0))
     return Bench(Rows(lines), device)
@@ -156,19 +156,20 @@ def test_retuning_is_kept(config):
     gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
     before = cost_model.load("Some GPU 2")
     assert before == cost_model.read(cost_model.PACKAGED)
+    even = [(m + 2, n + 2, k + 2) for m, n, k in CUBES]
     odd = [(m + 1, n + 1, k + 1) for m, n, k in CUBES]
-    fits = as_timed(before, gpu, CUBES + odd, 2.0).retune(store=False)
+    fits = as_timed(before, gpu, CUBES + even + odd, 2.0).retune(store=False)
     assert not list(config.rglob("*.json"))
-    fits = as_timed(before, gpu, CUBES + odd, 2.0).retune()
+    fits = as_timed(before, gpu, CUBES + even + odd, 2.0).retune()
     assert len(fits) == len(before) and max(fit.error for fit in fits) < 0.02
     [file] = config.rglob("*.json")
     assert file.name == "timings-some-gpu-2.json"
     after = cost_model.load("Some GPU 2")
     for old, new in zip(before, after, strict=True):
-        for shape in CUBES if old.aligned else odd:
+        for shape in {16: CUBES, 4: even, 1: odd}[old.alignment]:
             if 0 < old.side < min(shape[:2]):
                 continue
-            ask = shape, old.dtype, old.accuracy, 90, old.aligned
+            ask = shape, old.dtype, old.accuracy, 90, old.alignment
             [(_, slow, _)], [(_, fast, _)] = predicted([new], *ask), predicted([old], *ask)
             assert slow == pytest.approx(2 * fast, rel=0.03)
 
@@ -222,7 +223,7 @@ def test_a_prediction_is_the_sum_of_its_terms():
         {"tile": 32},
         "float32",
         "float32",
-        True,
+        16,
         0,
         (1.0, 5.0, 10.0, 100.0, 1000.0, 1e4),
     )
@@ -235,11 +236,11 @@ def test_a_prediction_is_the_sum_of_its_terms():
     assert us == pytest.approx(np.dot(terms, timing.microseconds))
 
 
-def terms_of(variant, shape, dtype="float32", aligned=True, layout="NN", **params):
+def terms_of(variant, shape, dtype="float32", alignment=16, layout="NN", **params):
     timing = cost_model.Timing(
-        "gemm", variant, params, dtype, "float32", aligned, 0, (1.0,) * len(cost_model.TERMS)
+        "gemm", variant, params, dtype, "float32", alignment, 0, (1.0,) * len(cost_model.TERMS)
     )
-    [(_, _, terms)] = predicted([timing], shape, dtype, aligned=aligned, layout=layout)
+    [(_, _, terms)] = predicted([timing], shape, dtype, alignment=alignment, layout=layout)
     return dict(zip(cost_model.TERMS, terms, strict=True))
 
 
@@ -291,8 +292,8 @@ def test_terms_are_counts_of_the_plan(timing):
         *((64, 72, 40), (256, 512, 8192), (3, 4096, 4096), (2048, 5, 8192), (2048,) * 3),
         *((1024, 1024, 4096), (512, 1024, 2048)),  # some in two parts
     ]:
-        aligned = wgmma or has_aligned_rows(shape, timing.dtype)
-        terms = terms_of(timing.variant, shape, timing.dtype, aligned, **timing.params)
+        alignment = 16 if wgmma else alignment_of(shape, timing.dtype)
+        terms = terms_of(timing.variant, shape, timing.dtype, alignment, **timing.params)
         launches = planned(timing.variant, shape, timing.dtype, **timing.params)["launches"]
         split = launches[-1]["args"]["split"]
         scaled = timing.variant in (*PACKED, "ozaki2")
@@ -327,8 +328,8 @@ def test_terms_are_counts_of_the_plan(timing):
 def test_bytes_that_are_moved():
     m, n, k = 3000, 2000, 104  # enough tiles to leave K whole
 
-    def moved(variant, dtype="float32", aligned=True, **params):
-        return terms_of(variant, (m, n, k), dtype, aligned, **params)["bytes"] * 1e6
+    def moved(variant, dtype="float32", alignment=16, **params):
+        return terms_of(variant, (m, n, k), dtype, alignment, **params)["bytes"] * 1e6
 
     a, b, c = m * k, k * n, m * n
     assert moved("tiled") == pytest.approx(4 * (a + b + c))
@@ -337,7 +338,7 @@ def test_bytes_that_are_moved():
     assert moved("tf32x3") == pytest.approx(4 * (a + b + c) + 16 * a + 4 * b)
     assert moved("fp16x3") == pytest.approx(4 * (a + b + c) + 8 * a + 4 * b)
     assert moved("fp16x1") == pytest.approx(4 * (a + b + c) + 4 * a + 8 * b)
-    assert moved("fp16", "float16", aligned=False) == pytest.approx(2 * (a + b + c) + 4 * (a + b))
+    assert moved("fp16", "float16", alignment=1) == pytest.approx(2 * (a + b + c) + 4 * (a + b))
     split = planned("mma_tf32x3", (64, 64, 8192), "f4")["launches"][-1]["args"]["split"]
     cut = terms_of("mma_tf32x3", (64, 64, 8192))["bytes"] * 1e6
     assert split > 1
@@ -345,12 +346,12 @@ def test_bytes_that_are_moved():
 
 
 def test_rows_that_do_not_fit():
-    def row(variant, dtype="float32", accuracy="float32", aligned=True, side=0):
-        return cost_model.Timing("gemm", variant, {}, dtype, accuracy, aligned, side, (1.0,) * 6)
+    def row(variant, dtype="float32", accuracy="float32", alignment=16, side=0):
+        return cost_model.Timing("gemm", variant, {}, dtype, accuracy, alignment, side, (1.0,) * 6)
 
     table = [row("tiled"), row("tf32", accuracy="tf32"), row("fp16x3", accuracy="norm")]
     table += [row("fp16x1", accuracy="tf32-norm")]
-    table += [row("fp16", "float16"), row("tiled", aligned=False), row("fp64", "float64")]
+    table += [row("fp16", "float16"), row("tiled", alignment=1), row("fp64", "float64")]
 
     def fitting(shape=(64, 64, 64), **question):
         return [table[i].variant for i, *_ in predicted(table, shape, **question)]
@@ -361,7 +362,7 @@ def test_rows_that_do_not_fit():
     assert fitting(accuracy="tf32-norm") == ["tiled", "tf32", "fp16x3", "fp16x1"]
     assert fitting(accuracy="tf32", sm=80) == ["tiled"]
     assert fitting(accuracy="tf32", sm=100) == ["tiled"]
-    assert fitting(aligned=False) == ["tiled"]
+    assert fitting(alignment=1) == ["tiled"]
     assert fitting(dtype="float16") == ["fp16"]
     assert fitting(dtype="float64", sm=100) == ["fp64"]
     table = [row("tiled", side=63), row("padded", side=64), row("naive")]

@@ -45,12 +45,16 @@ typedef struct tiling {
     double time;  /* predicted microseconds, of kernels that core/plan_ring.c tiles; else 0 */
 } tiling;
 
+static bool is_aligned(const smk_query *q) {
+    return q->alignment == SMK_ALIGN_16;
+}
+
 static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, t->values, sizeof values);
     const int64_t sizes[] = {q->M, q->N, q->K};
     ring_operand operands[2];
-    ring_operands(sizes, q->k_major, t->dtype->itemsize, q->aligned, operands);
+    ring_operands(sizes, q->k_major, t->dtype->itemsize, is_aligned(q), operands);
     const int64_t multiprocessors = q->multiprocessors ? q->multiprocessors : 1;
     const double time =
         ring_choose(t->variant, t->dtype, values, sizes, q->batch, operands, multiprocessors);
@@ -87,7 +91,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     } else {
         const split_query query = split_query_of(
             t->variant, t->dtype, &g, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
-            step_of(t), q->aligned, q->multiprocessors, smk_has_clusters(q->sm));
+            step_of(t), is_aligned(q), q->multiprocessors, smk_has_clusters(q->sm));
         const int64_t split = split_choose(&query);
         c.split = (double)split;
         c.cluster = split_in_cluster(&query, split);
@@ -99,7 +103,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
  * only K-major 32-bit operands from shared memory; of tf32, ring_choose() counts what is packed. */
 static bool packs(const smk_timing *t, const smk_query *q) {
     const smk_wgmma *kind = &t->variant->wgmma;
-    const bool readable = q->aligned && (t->dtype->itemsize != 4 || q->k_major[0]);
+    const bool readable = is_aligned(q) && (t->dtype->itemsize != 4 || q->k_major[0]);
     if (kind->by_columns[0].columns) return false;
     return t->variant->ozaki.pack || wgmma_scales(kind, t->dtype->itemsize) ||
            (kind->terms && !readable);
@@ -119,7 +123,7 @@ static void bytes_per_element(const smk_timing *t, const smk_query *q, double ou
     out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0);
     out[1] = itemsize + (wgmma_scales(kind, t->dtype->itemsize) ? itemsize : 0) +
              (wgmma_packs_b(kind, t->dtype->itemsize) ? 2 * term
-              : packs(t, q) && !q->aligned            ? 2 * itemsize
+              : packs(t, q) && !is_aligned(q)         ? 2 * itemsize
                                                       : 0);
 }
 
@@ -150,7 +154,7 @@ bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
     const int64_t side = q->M < q->N ? q->M : q->N;
     if ((t->side && side > t->side) || (q->only && q->only != t->variant)) return false;
     return can_run(t->variant, q) && !strcmp(t->dtype->name, q->dtype) &&
-           t->accuracy <= q->accuracy && t->aligned == q->aligned;
+           t->accuracy <= q->accuracy && t->alignment == q->alignment;
 }
 
 double smk_timing_predicts(const smk_timing *t, const smk_query *q) {

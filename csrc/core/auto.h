@@ -17,6 +17,10 @@ typedef enum smk_accuracy {
 
 extern const char *const smk_accuracy_names[SMK_N_ACCURACIES];
 
+/* Rows begin at multiples of 16 bytes, which TMA and 16-byte copies need; of 4, which cp.async
+ * does; or anywhere. */
+typedef enum smk_alignment { SMK_ALIGN_1 = 1, SMK_ALIGN_4 = 4, SMK_ALIGN_16 = 16 } smk_alignment;
+
 typedef struct smk_query {
     smk_op op;
     const char *dtype; /* smk_dtype.name */
@@ -25,7 +29,7 @@ typedef struct smk_query {
     int multiprocessors; /* of the device */
     int64_t M, N, K, batch;
     smk_strides strides;     /* layouts that a variant must support to read the operands in place */
-    bool aligned;            /* all rows of both operands begin at multiples of 16 bytes */
+    smk_alignment alignment; /* of the rows of both operands */
     bool k_major[2];         /* A's rows, B's columns are contiguous */
     const smk_variant *only; /* NULL: any variant */
 } smk_query;
@@ -47,9 +51,9 @@ typedef struct smk_timing {
     const smk_variant *variant;
     const smk_dtype *dtype;
     int64_t values[SMK_MAX_PARAMS];
-    smk_accuracy accuracy; /* of the variant's results */
-    bool aligned;          /* of the operands that were timed */
-    int64_t side;          /* max of min(M, N) that it applies to; 0: no limit */
+    smk_accuracy accuracy;   /* of the variant's results */
+    smk_alignment alignment; /* of the operands that were timed */
+    int64_t side;            /* max of min(M, N) that it applies to; 0: no limit */
     double cost[SMK_N_TERMS];
 } smk_timing;
 

@@ -154,8 +154,8 @@ int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes)
  * other multiplies, if there are more tiles than multiprocessors. */
 int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors);
 
-/* Whether the last column of tiles has at most half of the others' columns, and takes less time then:
- * in 16 bits. */
+/* Whether the last column of tiles has at most half of the others' columns, and takes less time
+ * then: in 16 bits. */
 bool ring_is_narrow(int64_t itemsize, int64_t n, int64_t columns);
 
 /* What TMA reads: the matrix, or its packed copy. */
@@ -180,8 +180,8 @@ int64_t ring_thin_columns(int64_t n);
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors);
 
-/* A product whose tiles have `rows` x `columns`, and its K ranges. Columns THIN_UNIT: thin. Swapped:
- * sizes and operands are those of the product of the transposes. */
+/* A product whose tiles have `rows` x `columns`, and its K ranges. Columns THIN_UNIT: thin.
+ * Swapped: sizes and operands are those of the product of the transposes. */
 typedef struct ring_work {
     int64_t itemsize;
     double m, n, steps, batch, multiprocessors;
@@ -210,6 +210,7 @@ enum {
     RING_BUSY,      /* RING_BYTES_IN times RING_SHARE */
     RING_PACKS,     /* 1: a launch packs operands */
     RING_PACKED,    /* their bytes, in 10 MB */
+    RING_ODD_C,     /* RING_RESULT, if C's rows do not begin at whole sectors */
     RING_TERMS
 };
 
@@ -221,10 +222,9 @@ void ring_terms(const ring_work *work, double out[RING_TERMS]);
 /* Predicted microseconds. */
 double ring_predicts(const ring_work *work);
 
-/* Chooses the columns of tiles, the number of K ranges, and whether to swap, where `values` has 0 for
- * them. sizes:
- * M, N, K. Returns the microseconds that the product should take; 0, and no change, for other
- * variants. */
+/* Chooses the columns of tiles, the number of K ranges, and whether to swap, where `values` has 0
+ * for them. sizes: M, N, K. Returns the microseconds that the product should take; 0, and no
+ * change, for other variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
                    int64_t multiprocessors);

@@ -1,10 +1,11 @@
 /* Chooses the columns of a tile, the number of K ranges, and whether to compute the product of the
- * transposes, for kernels with any number of columns (kernels/include/wgmma_tiles.cuh). Their blocks are persistent and take tiles in turn: first the
- * full ones, then narrow ones at the right edge. All widths are tried, each with the numbers of
- * ranges that fill up to two waves. The predicted time is a sum of terms, which are counted here,
- * times their costs. There is a row of costs per kernel and width (ring_costs.def): a width has
- * instructions of its own, and a ring of its own depth. benchmarks/columns.py fits the costs to
- * random calls, each timed with all widths and several numbers of ranges.
+ * transposes, for kernels with any number of columns (kernels/include/wgmma_tiles.cuh). Their
+ * blocks are persistent and take tiles in turn: first the full ones, then narrow ones at the right
+ * edge. All widths are tried, each with the numbers of ranges that fill up to two waves. The
+ * predicted time is a sum of terms, which are counted here, times their costs. There is a row of
+ * costs per kernel and width (ring_costs.def): a width has instructions of its own, and a ring of
+ * its own depth. benchmarks/columns.py fits the costs to random calls, each timed with all widths
+ * and several numbers of ranges.
  */
 #include "plan_parts.h"
 
@@ -174,6 +175,8 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_ZEROS] = steps * resident * missing * STEP_BYTES * 1e-6;
     out[RING_ODD] = steps * resident * odd * STEP_BYTES * 1e-6;
     out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
+    const double row_of_c = (c->swapped ? c->m : c->n) * (double)c->itemsize;
+    out[RING_ODD_C] = (int64_t)row_of_c % SECTOR_BYTES ? out[RING_RESULT] : 0;
     out[RING_PACKS] = x[0].packed || x[1].packed;
     out[RING_PACKED] = ((x[0].packed ? c->m : 0) + (x[1].packed ? c->n : 0)) * c->steps *
                        STEP_BYTES * c->batch * 1e-7;

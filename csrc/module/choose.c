@@ -1,7 +1,7 @@
 /* Selects the variant for "auto" by predicted time, from one table of measured timings per GPU.
  *
  * smemkern._variants.cost_model loads each table once: a list of
- * (op, variant, params, dtype, accuracy, aligned, side, (SMK_N_TERMS microseconds)).
+ * (op, variant, params, dtype, accuracy, alignment, side, (SMK_N_TERMS microseconds)).
  */
 #include "choose.h"
 
@@ -48,18 +48,25 @@ static int read_params(PyObject *params, smk_timing *out) {
     return 0;
 }
 
+static int read_alignment(int bytes, smk_alignment *out) {
+    *out = (smk_alignment)bytes;
+    if (bytes == SMK_ALIGN_1 || bytes == SMK_ALIGN_4 || bytes == SMK_ALIGN_16) return 0;
+    PyErr_Format(PyExc_ValueError, "alignment should be 1, 4 or 16 bytes, not %d", bytes);
+    return -1;
+}
+
 static int read_timing(PyObject *entry, smk_timing *out) {
     const char *op, *variant, *dtype, *accuracy;
     PyObject *params;
-    int aligned;
+    int alignment;
     double *c = out->cost;
     if (!PyTuple_Check(entry)) {
         PyErr_Format(PyExc_TypeError, "a timing is a tuple, not %.200s", Py_TYPE(entry)->tp_name);
         return -1;
     }
     long long side;
-    if (!PyArg_ParseTuple(entry, "ssO!sspL(dddddd):timing", &op, &variant, &PyDict_Type, &params,
-                          &dtype, &accuracy, &aligned, &side, &c[0], &c[1], &c[2], &c[3], &c[4],
+    if (!PyArg_ParseTuple(entry, "ssO!ssiL(dddddd):timing", &op, &variant, &PyDict_Type, &params,
+                          &dtype, &accuracy, &alignment, &side, &c[0], &c[1], &c[2], &c[3], &c[4],
                           &c[5])) {
         return -1;
     }
@@ -74,7 +81,7 @@ static int read_timing(PyObject *entry, smk_timing *out) {
         return -1;
     }
     out->accuracy = (smk_accuracy)exact;
-    out->aligned = aligned;
+    if (read_alignment(alignment, &out->alignment)) return -1;
     out->side = side;
     return read_params(params, out);
 }
@@ -198,7 +205,7 @@ int request_choose(module_state *state, request *r, smk_query q, bool *with_valu
         if (r->variant || (r->variant = smk_default_variant(&q))) return 0;
         if (q.strides == SMK_ROWS) break;
         q.strides = SMK_ROWS;
-        q.aligned = true;
+        q.alignment = SMK_ALIGN_16;
         q.k_major[0] = true;
         q.k_major[1] = false;
     }
@@ -267,10 +274,10 @@ PyObject *choose_ring_terms(PyObject *args) {
 PyObject *choose_predict(PyObject *args) {
     const char *op, *dtype, *accuracy, *layout;
     long long m, n, k, batch;
-    int sm, multiprocessors, aligned;
+    int sm, multiprocessors, alignment;
     PyObject *list;
-    if (!PyArg_ParseTuple(args, "Osss(LLLL)iisp:predict", &list, &op, &dtype, &accuracy, &m, &n, &k,
-                          &batch, &sm, &multiprocessors, &layout, &aligned)) {
+    if (!PyArg_ParseTuple(args, "Osss(LLLL)iisi:predict", &list, &op, &dtype, &accuracy, &m, &n, &k,
+                          &batch, &sm, &multiprocessors, &layout, &alignment)) {
         return NULL;
     }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
@@ -280,7 +287,8 @@ PyObject *choose_predict(PyObject *args) {
                             accuracy);
     }
     bool k_major[2];
-    if (!read_layout(layout, k_major)) return NULL;
+    smk_alignment rows;
+    if (!read_layout(layout, k_major) || read_alignment(alignment, &rows)) return NULL;
     const smk_query q = {.op = (smk_op)which,
                          .dtype = dtype,
                          .accuracy = (smk_accuracy)exact,
@@ -291,7 +299,7 @@ PyObject *choose_predict(PyObject *args) {
                          .K = k,
                          .batch = batch,
                          .strides = k_major[0] && !k_major[1] ? SMK_ROWS : SMK_ROWS_OR_COLUMNS,
-                         .aligned = aligned,
+                         .alignment = rows,
                          .k_major = {k_major[0], k_major[1]}};
     timings *all = read_timings(list);
     PyObject *result = all ? PyList_New(0) : NULL;

@@ -158,7 +158,7 @@ static const char set_timings_doc[] =
 
 static const char predict_doc[] =
     "predict(timings, op, dtype, accuracy, (M, N, K, batch), sm, multiprocessors, strides,\n"
-    "        aligned, /)\n"
+    "        alignment, /)\n"
     "--\n\n"
     "(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides.\n";
 

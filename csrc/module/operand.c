@@ -80,7 +80,7 @@ smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional)
     return strides_of(&o, PyArray_ITEMSIZE(array));
 }
 
-bool operand_has_aligned_rows(PyArrayObject *array, bool on_device) {
+smk_alignment operand_alignment(PyArrayObject *array, bool on_device) {
     operand o = {0};
     as_matrices(array, OPERAND_ROW, &o);
     const npy_intp itemsize = PyArray_ITEMSIZE(array);
@@ -91,7 +91,7 @@ bool operand_has_aligned_rows(PyArrayObject *array, bool on_device) {
         const bool unit = o.strides[d] == itemsize && !(is_column && d == o.ndim - 2);
         bits |= unit ? 0 : (npy_uintp)o.strides[d];
     }
-    return bits % 16 == 0;
+    return bits % 16 == 0 ? SMK_ALIGN_16 : bits % 4 == 0 ? SMK_ALIGN_4 : SMK_ALIGN_1;
 }
 
 bool operand_is_k_major(PyArrayObject *array, operand_shape one_dimensional) {

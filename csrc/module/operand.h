@@ -23,9 +23,9 @@ typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape;
 /* The strides that a kernel must support to read the array in place. */
 smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional);
 
-/* Whether all rows (columns, if those have unit stride) begin at multiples of 16 bytes. For host
- * arrays the first row always counts as aligned, since its copy on the device is. */
-bool operand_has_aligned_rows(PyArrayObject *array, bool on_device);
+/* What all rows (columns, if those have unit stride) begin at multiples of. For host arrays the
+ * first row always counts as aligned, since its copy on the device is. */
+smk_alignment operand_alignment(PyArrayObject *array, bool on_device);
 
 /* Whether a left operand's rows, or a right operand's columns, are contiguous rather than the other
  * dimension. */

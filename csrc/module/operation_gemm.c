@@ -101,9 +101,9 @@ static smk_strides strides_after_packing(const request *r, PyArrayObject *const 
 }
 
 /* A pipeline copies matrices to blocks with aligned rows, whatever the array's alignment is. */
-static bool will_have_aligned_rows(const request *r, PyArrayObject *array) {
-    return (r->is_pipeline && PyArray_NDIM(array) <= 2) ||
-           operand_has_aligned_rows(array, r->on_device);
+static smk_alignment alignment_of(const request *r, PyArrayObject *array) {
+    return r->is_pipeline && PyArray_NDIM(array) <= 2 ? SMK_ALIGN_16
+                                                      : operand_alignment(array, r->on_device);
 }
 
 static int check(module_state *state, request *r, PyArrayObject *const *arrays, smk_query *query) {
@@ -137,7 +137,7 @@ static int check(module_state *state, request *r, PyArrayObject *const *arrays, 
         .K = k_a,
         .batch = Py_MAX(batch_size(arrays[0]), batch_size(arrays[1])),
         .strides = r->on_device ? strides_of_both(arrays) : strides_after_packing(r, arrays),
-        .aligned = will_have_aligned_rows(r, arrays[0]) && will_have_aligned_rows(r, arrays[1]),
+        .alignment = Py_MIN(alignment_of(r, arrays[0]), alignment_of(r, arrays[1])),
         .k_major = {operand_is_k_major(arrays[0], OPERAND_ROW),
                     operand_is_k_major(arrays[1], OPERAND_COLUMN)}};
     r->descr = gemm_descr(query->dtype, arrays[0]);

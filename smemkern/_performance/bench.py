@@ -21,7 +21,7 @@ from .._render.rows import Rows, params
 from .._render.table import Right
 from .._trace.observe import _measure
 from .._variants import cost_model
-from .._variants.choices import ACCURACIES, has_aligned_rows
+from .._variants.choices import ACCURACIES, ALIGNMENTS, alignment_of
 from .._variants.cost_model import Timing
 from .._variants.registry import variants as rows_of
 from ..errors import NoDeviceError
@@ -199,8 +199,8 @@ class Bench:
         for line in self:
             m, n, _ = line.shape
             fitting = timing.side == 0 or min(m, n) <= timing.side
-            aligned = timing.aligned == has_aligned_rows(line.shape, line.dtype, line.layout)
-            if line[:4] == timing[:4] and fitting and aligned:
+            alignment = alignment_of(line.shape, line.dtype, line.layout)
+            if line[:4] == timing[:4] and fitting and timing.alignment == alignment:
                 [(_, _, own)] = _predict([timing], line, self.device)
                 terms.append(own)
                 times.append(line.ms * 1e3)
@@ -221,7 +221,7 @@ class Fit(NamedTuple):
 
     variant: str
     dtype: str
-    operands: str  # "aligned" or "not aligned"
+    operands: str  # "rows at multiples of 16 bytes", 4, or 1
     times: int
     error: float  # weighted mean of |predicted / measured - 1|
 
@@ -391,7 +391,7 @@ def _predict(
     m, n, k = line.shape
     return [
         found
-        for aligned in (False, True)
+        for alignment in ALIGNMENTS
         for found in _core.predict(
             timings,
             timings[0].op,
@@ -401,7 +401,7 @@ def _predict(
             on.sm,
             on.multiprocessors or 1,
             line.layout,
-            aligned,
+            alignment,
         )
     ]
 
@@ -444,7 +444,7 @@ def _times(
 
 
 def _kind(timing: Timing) -> str:
-    return "aligned" if timing.aligned else "not aligned"
+    return f"rows at multiples of {timing.alignment} bytes"
 
 
 def _name(line: Line) -> str:

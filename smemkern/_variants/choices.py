@@ -39,12 +39,15 @@ class Choices(Rows[Choice]):
         return Table(("variant", "parameters", "microseconds", ""), rows)
 
 
-def has_aligned_rows(shape: tuple[int, ...], dtype: str, layout: str = "NN") -> bool:
-    """Whether rows of contiguous operands begin at multiples of 16 bytes."""
+ALIGNMENTS = (16, 4, 1)  # bytes: of TMA and 16-byte copies; of cp.async; any
+
+
+def alignment_of(shape: tuple[int, ...], dtype: str, layout: str = "NN") -> int:
+    """Bytes, one of ALIGNMENTS, that rows of contiguous operands begin at multiples of."""
     m, n, k = shape
     size = {"float64": 8, "float32": 4}.get(dtype, 2)
     rows = (k if layout[0] == "N" else m, n if layout[1] == "N" else k)
-    return all(row * size % 16 == 0 for row in rows)
+    return next(bytes for bytes in ALIGNMENTS if all(row * size % bytes == 0 for row in rows))
 
 
 def choices(
@@ -56,7 +59,7 @@ def choices(
     accuracy: str = "float32",
     batch: int = 1,
     layout: str = "NN",
-    aligned: bool | None = None,
+    alignment: int | None = None,
 ) -> Choices:
     """The variants that `smemkern.gemm(..., variant="auto")` chooses among, the chosen one first.
 
@@ -71,9 +74,9 @@ def choices(
         The number of products.
     layout : "NN", "NT", "TN" or "TT"
         T: A, or B, is the transpose of a row-major array, as in a.T.
-    aligned : bool, optional
-        Whether the rows of the operands begin at multiples of 16 bytes. None: whether they would
-        if the arrays were contiguous.
+    alignment : 16, 4 or 1, optional
+        Bytes that the rows of the operands begin at multiples of. None: those of contiguous
+        arrays.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def choices(
     Raises
     ------
     ValueError
-        If there is no such accuracy, dtype or layout, or a size is negative.
+        If there is no such accuracy, dtype, layout or alignment, or a size is negative.
 
     Examples
     --------
@@ -107,12 +110,14 @@ def choices(
         raise ValueError(f"there is no accuracy {accuracy!r}; there are: {known}")
     if layout not in LAYOUTS:
         raise ValueError(f"layout should be one of {', '.join(LAYOUTS)}, not {layout!r}")
-    if aligned is None:
-        aligned = has_aligned_rows((m, n, k), dtype, layout)
+    if alignment is None:
+        alignment = alignment_of((m, n, k), dtype, layout)
+    elif alignment not in ALIGNMENTS:
+        raise ValueError(f"alignment should be 16, 4 or 1 bytes, not {alignment!r}")
     timings = cost_model.load(name)
     shape = (m, n, k, batch)
     fitting = _core.predict(
-        timings, "gemm", dtype, accuracy, shape, sm, multiprocessors, layout, aligned
+        timings, "gemm", dtype, accuracy, shape, sm, multiprocessors, layout, alignment
     )
     found = [
         Choice(timings[index].variant, timings[index].params, round(microseconds, 2))

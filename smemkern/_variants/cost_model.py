@@ -28,7 +28,7 @@ class Timing(NamedTuple):
     params: dict[str, int]
     dtype: str
     accuracy: str  # of a float32 gemm: "float32", "norm", "tf32" or "tf32-norm"
-    aligned: bool  # rows of the operands begin at multiples of 16 bytes
+    alignment: int  # bytes that rows of the operands begin at multiples of: 16, 4 or 1
     side: int  # for results with at most this many rows, or columns; 0: for all
     microseconds: tuple[float, ...]  # per unit of each of TERMS
 
@@ -85,4 +85,4 @@ def _check(timings: list[Timing]) -> None:
     """Raises if the table names a variant or parameter that no longer exists."""
     from .. import _core
 
-    _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, "NN", False)
+    _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, "NN", 1)

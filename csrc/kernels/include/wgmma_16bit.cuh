@@ -75,8 +75,8 @@ template <int A_ACROSS> __device__ __forceinline__ int my_row() {
     return t / 32 * 16 + t % 32 / 4;
 }
 
-/* Writes 64 columns of a warp's 16 rows into a buffer, of boxes of 64 rows x 32 columns. Swapped, they
- * are 32 columns in rows of 64. A tile of an odd number of 32 columns ends with one box. */
+/* Writes 64 columns of a warp's 16 rows into a buffer, of boxes of 64 rows x 32 columns. Swapped,
+ * they are 32 columns in rows of 64. A tile of an odd number of 32 columns ends with one box. */
 template <bool SWAPPED, int, int COLUMNS>
 __device__ __forceinline__ void write_chunk(const float *sum, int n, unsigned buffer) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;

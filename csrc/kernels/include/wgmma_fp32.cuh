@@ -24,7 +24,8 @@
  * nearest, add these sums while the tensor core works for the other warpgroup. NaN results are
  * recomputed by FFMAs, since splitting an infinity gives NaN where the product may have none.
  *
- * Arithmetic per stage and SM: tf32x3, BLOCK_M 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB; fp16x1: 1024 clocks for 48 KiB.
+ * Arithmetic per stage and SM: tf32x3, BLOCK_M 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for
+ * 64 KiB; fp16x1: 1024 clocks for 48 KiB.
  *
  * The including file defines OPERAND_TF32 or OPERAND_F16, and PARTS, the number of terms.
  */
@@ -220,8 +221,8 @@ __device__ __forceinline__ float unscaled(float sum, int exponent) {
     return sum * power_of_two(half) * power_of_two(-exponent - half);
 }
 
-/* Of a tile's rows, for each warpgroup. Read one by one from global memory, the exponents would cost
- * a tile some 10 us. */
+/* Of a tile's rows, for each warpgroup. Read one by one from global memory, the exponents would
+ * cost a tile some 10 us. */
 typedef signed char row_exponents[BLOCK_M];
 
 __device__ __forceinline__ void stage_exponents(const wgmma_args &w, row_exponents &to, int row0) {

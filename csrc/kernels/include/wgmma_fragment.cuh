@@ -1,4 +1,5 @@
-/* Loads of B for wgmma_fp32.cuh, or of the rows of wgmma_tf32.cuh: from shared memory to the registers of wgmma's first operand.
+/* Loads of B for wgmma_fp32.cuh, or of the rows of wgmma_tf32.cuh: from shared memory to the
+ * registers of wgmma's first operand.
  *
  * Banks. A thread's rows g and g + 8 of its warp's 16 are columns n and n + 1, so it reads 8 bytes
  * of a row of 32 columns: chunk (2 (warp % 2) + g / 4) ^ 5 (g / 2 % 2), half g % 2. Half a warp has

@@ -1,5 +1,5 @@
-/* Stages of the wgmma GEMMs whose tiles have any number of columns (wgmma_tiles.cuh): BLOCK_M rows of
- * the first operand and `columns` of the second, 128 bytes of K each.
+/* Stages of the wgmma GEMMs whose tiles have any number of columns (wgmma_tiles.cuh): BLOCK_M rows
+ * of the first operand and `columns` of the second, 128 bytes of K each.
  *
  * The including file defines BLOCK_M, PARTS, `operand`, and what wgmma_gemm.cuh asks for.
  */

@@ -2,8 +2,8 @@
  *
  * wgmma reads 32-bit operands from shared memory only K-major. Its first operand may come from
  * registers, loaded from a tile of any layout. So the first operand, A or swapped B^T, goes through
- * registers, where it is rounded; TMA rounds the second as it loads it, and that one is packed if it is
- * not K-major, or if TMA cannot read it.
+ * registers, where it is rounded; TMA rounds the second as it loads it, and that one is packed if
+ * it is not K-major, or if TMA cannot read it.
  *
  *      B transposed                     A B: nothing is packed
  *      A row-major                      (B^T A^T)^T: nothing is packed
@@ -47,8 +47,8 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const fragment &f, u
     wgmma_commit();
 }
 
-/* The sum over all of K, for a warpgroup's 64 rows of a tile. A stage is loaded while the one before is
- * multiplied. */
+/* The sum over all of K, for a warpgroup's 64 rows of a tile. A stage is loaded while the one
+ * before is multiplied. */
 template <int A_ACROSS, int, int COUNT>
 __device__ __forceinline__ void sum_of_tile(float (&sum)[COUNT], ring &r, int consumer, int steps,
                                             int) {
@@ -109,7 +109,8 @@ __device__ __forceinline__ void write_chunk(const float *sum, int, unsigned buff
 
 #include "wgmma_tiles.cuh"
 
-/* The kernels of a number of columns: A row-major, or transposed; of the transposes the same for B. */
+/* The kernels of a number of columns: A row-major, or transposed; of the transposes the same for B.
+ * */
 #define WGMMA_PRODUCTS(name, COLUMNS)                                                              \
     WGMMA_ENTRY(name##_##COLUMNS, product<COLUMNS, false, 0, 0>)                                   \
     WGMMA_ENTRY(name##_##COLUMNS##_a, product<COLUMNS, false, 1, 0>)                               \

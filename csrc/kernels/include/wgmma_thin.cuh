@@ -4,8 +4,9 @@
  *      A [M][K]  x  B [K][8..64]  ->  C        B^T [N][K]  x  A^T [K][8..64]  ->  C^T, stored as C
  *
  * So wgmma's first operand, which has 64 rows, is the large one, and the second has all columns,
- * rounded up to a multiple of 8, or above 32 of 16. Boxes have no more of it than there is: with few rows as first operand most of what TMA
- * writes to shared memory would be zeros, which take as long as other bytes.
+ * rounded up to a multiple of 8, or above 32 of 16. Boxes have no more of it than there is: with
+ * few rows as first operand most of what TMA writes to shared memory would be zeros, which take as
+ * long as other bytes.
  *
  * Such products move the bytes of the large operand, and few tiles have much K. So the blocks of a
  * tile may be a cluster that adds the ranges of K (split_k.cuh). The sums of a warpgroup go to its
@@ -24,8 +25,9 @@ __device__ __forceinline__ int sum_bytes(int columns) {
 }
 
 /* Rows of C in a warpgroup's buffer: 64 x 32 sums for each 32 columns, in rows of 128 bytes, or
- * `columns` x 64 if the product is swapped, in rows of 256. Vectors of 16 bytes are swizzled. No bank conflicts: 16 lanes write 8
- * bytes each to 4 rows; swapped, 32 lanes 4 bytes each to 4 rows; 8 lanes read 1 or 2 rows. */
+ * `columns` x 64 if the product is swapped, in rows of 256. Vectors of 16 bytes are swizzled. No
+ * bank conflicts: 16 lanes write 8 bytes each to 4 rows; swapped, 32 lanes 4 bytes each to 4 rows;
+ * 8 lanes read 1 or 2 rows. */
 __device__ __forceinline__ unsigned vector_of(unsigned buffer, bool swapped, int row, int v) {
     return swapped
                ? buffer + row * 256 + ((v ^ row / 2 % 4 * 2) << 4)

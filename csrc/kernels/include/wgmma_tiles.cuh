@@ -1,11 +1,12 @@
 /* Tiles of C of the wgmma GEMMs that may have any number of columns, and their kernel.
  *
- * A block computes tiles of BLOCK_M x `columns`, 64 rows per warpgroup. The columns are an argument:
- * with those that share C evenly among the multiprocessors no wave of tiles is nearly empty. Blocks go over
- * all matrices of a batch, so the ring stays full. It has as many stages as fit.
+ * A block computes tiles of BLOCK_M x `columns`, 64 rows per warpgroup. The columns are an
+ * argument: with those that share C evenly among the multiprocessors no wave of tiles is nearly
+ * empty. Blocks go over all matrices of a batch, so the ring stays full. It has as many stages as
+ * fit.
  *
- * Swapped, a kernel computes C^T = B^T A^T: then tiles have BLOCK_M columns of C, and `columns` of its
- * rows. "Rows" and "columns" are those of what it computes; C's are named so.
+ * Swapped, a kernel computes C^T = B^T A^T: then tiles have BLOCK_M columns of C, and `columns` of
+ * its rows. "Rows" and "columns" are those of what it computes; C's are named so.
  *
  * The including file defines, beside what wgmma_stages.cuh asks for: sum_of_tile(); my_row(), the
  * first of a thread's two rows of its warpgroup's 64, and ROW_STEP to the second; write_chunk().
@@ -45,13 +46,13 @@ __device__ __forceinline__ void store_chunk(const gemm_args &g, const wgmma_args
     if (w.store_boxes && leader) tma_store_commit();
 }
 
-/* Stores CHUNK columns at a time. The last stores overlap the next tile, whose first go to the buffer
- * that was not filled last: those of the tiles before, of one warpgroup, are counted modulo 2 in
- * `turn`.
+/* Stores CHUNK columns at a time. The last stores overlap the next tile, whose first go to the
+ * buffer that was not filled last: those of the tiles before, of one warpgroup, are counted modulo
+ * 2 in `turn`.
  *
- * After a block's last tile no copies follow, and the tiles of A in the ring are free once all warps
- * of the warpgroup have multiplied: no other reads its 64 rows of them. They are buffers then, and
- * none waits for another. */
+ * After a block's last tile no copies follow, and the tiles of A in the ring are free once all
+ * warps of the warpgroup have multiplied: no other reads its 64 rows of them. They are buffers
+ * then, and none waits for another. */
 template <bool SWAPPED, int A_ACROSS, int COUNT>
 __device__ __forceinline__ void
 store(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, const float (&sum)[COUNT],
@@ -80,7 +81,7 @@ store(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, const fl
     }
 }
 
-/* p + more, which the compiler does not compute before: too few registers are left for all places. */
+/* p + more, which the compiler does not compute before: registers are too few for all places. */
 template <typename T> __device__ __forceinline__ T *next_place(T *p, long long more) {
     p += more;
     asm volatile("" : "+l"(p));
