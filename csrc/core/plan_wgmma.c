@@ -189,9 +189,11 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         const int64_t chunks_per_row = s->scaled ? 1 : ceil_div(inner, chunk);
         slot = round_up(s->terms * outer * pitch * s->element, SLOT_ALIGN);
         const bool by_blocks = wgmma_packs_by_blocks(&w->variant->wgmma, w->itemsize, s->k);
+        const bool few = !s->scaled && inner * w->itemsize <= PACK_SHORT;
+        const int64_t rows = few ? PACK_THREADS / PACK_FEW : PACK_ROWS; /* per block */
         out->packing = (int)(out->by_rows && s->scaled && by_blocks ? s->rows
                              : out->by_rows || s->mn_major
-                                 ? ceil_div(outer * chunks_per_row, PACK_ROWS)
+                                 ? ceil_div(outer * chunks_per_row, rows)
                                  : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
     }
     if (scales) {

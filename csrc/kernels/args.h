@@ -84,6 +84,8 @@ enum {
     PACK_THREADS = 256,
     PACK_ROWS = 8,
     PACK_PIECES = 128,
+    PACK_SHORT = 256, /* bytes: lines up to so many are packed by PACK_FEW threads each */
+    PACK_FEW = 8,
     PACK_TILE = 64,
     LARGEST_ROWS = 32,
     LARGEST_K = 1024

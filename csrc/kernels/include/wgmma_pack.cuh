@@ -19,7 +19,7 @@
  * SCALED with PARTS 1 (fp16x1): one fp16 term of the scaled element. Both A and B are packed, which
  * halves the bytes that the product reads.
  *
- * A warp packs a row of a K-major operand. It also does so if an MN-major operand is read by
+ * A warp packs a row of a K-major operand, or four short ones. It also does so if an MN-major operand is read by
  * MN-major tiles: the copy keeps that layout. A row that begins anywhere is read in aligned 16
  * bytes; two adjacent ones are shifted into the 16 that are written. Other matrices are transposed
  * in shared memory, 64 x 64 elements in rows of 65 words: no conflicts, except two-way ones where
@@ -407,8 +407,11 @@ template <typename T, int N>
 __device__ __forceinline__ void pack_operand(const source &s,
                                              raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
     if (s.to.by_rows || (!scales<T, N> && s.to.across)) {
+        const int length = s.to.by_rows ? s.to.k : s.to.rows;
         if (scales<T, N> && PACK_BY_BLOCKS && s.to.k > LARGEST_K)
             pack_by_lines<T, N, PACK_THREADS>(s);
+        else if (!scales<T, N> && length * (int)sizeof(REAL) <= PACK_SHORT)
+            pack_by_lines<T, N, PACK_FEW>(s);
         else
             pack_by_lines<T, N, 32>(s);
     } else {
