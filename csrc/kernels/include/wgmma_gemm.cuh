@@ -10,8 +10,11 @@
  * as share the tiles evenly. With few tiles K is split (split_k.cuh); parts are taken like tiles.
  *
  *   wgmma_ring.cuh    the ring
- *   wgmma_16bit.cuh   16-bit operands, both read from shared memory
- *   wgmma_fp32.cuh    32-bit operands, converted to tf32 or fp16 on the way; B through registers
+ *   wgmma_stages.cuh  its stages, and wgmma_tiles.cuh the tiles of C, of any number of columns:
+ *   wgmma_16bit.cuh     16-bit operands, both read from shared memory
+ *   wgmma_thin.cuh      the same for few rows or columns
+ *   wgmma_tf32.cuh      fp32 operands, rounded to tf32; the first through registers
+ *   wgmma_fp32.cuh    fp32 operands of two terms, or of one in fp16; B through registers
  *   wgmma_pack.cuh    packs operands that TMA cannot read in place, or that are split into terms
  */
 #ifndef SMK_WGMMA_GEMM_CUH
