@@ -8,6 +8,7 @@ benchmarks/gpu.py runs it under compute-sanitizer. It is also a quick manual che
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,11 +56,12 @@ Checked = Iterator[tuple[str, float]]
 
 
 def gemm_calls(row: smemkern.Variant, rng: np.random.Generator, device: str | None) -> Checked:
-    has_thin = row.name in ("fp16", "bf16")
+    has_thin, has_forms = row.name in ("fp16", "bf16"), "swapped" in row.params
     for dtype in row.dtypes:
         for given in parameter_sets(row):
             thin = [({**given, **more}, s) for more in THIN_SETS for s in THIN_SHAPES if has_thin]
-            for params, (m, n, k) in [*((given, shape) for shape in GEMM_SHAPES), *thin]:
+            forms = [{**given, "swapped": n} for n in (1, 2)] if has_forms else [given]
+            for params, (m, n, k) in [*itertools.product(forms, GEMM_SHAPES), *thin]:
                 a, b, c = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n), (m, n)))
                 for beta in (0.0, 0.5):
                     out = c.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -183,13 +184,22 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
         shape = (5, 128, PERSISTENT[gemm] * 140)
         for order in ("NN", "NT", *(("TN", "TT") if image.dtype != "float32" else ())):
             yield arguments(image, shape, rng, order), {**every, "split": 140}
-    for order in ("NN", "NT", "TN", "TT") if gemm in THIN else ():
-        given = arguments(image, (65, 264, 136), rng, order)
-        yield given, {**whole, "block_n": MOST_COLUMNS[image.params.get("block_m", 128)]}
     for m, n, k, split in THIN.get(gemm, ()):
         for order in ("NN", "NT", "TN", "TT"):
             given = arguments(image, (m, n, k), rng, order)
             yield given, {**every, "block_n": 8, "split": split}
+    if any(param.name == "swapped" for param in row.params):
+        most = MOST_COLUMNS[image.params.get("block_m", 128)]
+        widths = [96, most] if gemm in THIN else range(64, most + 1, 32)  # tf32: kernels of each
+        for block_n, order, form in itertools.product(widths, ("NN", "NT", "TN", "TT"), (1, 2)):
+            tile = {"block_n": block_n, "swapped": form}
+            yield arguments(image, (260, 264, 40), rng, order), {**whole, **tile}
+        for order, form in itertools.product(("NN", "TT"), (1, 2)):
+            out = np.full((66, 67), OLD, image.dtype)
+            given = arguments(image, (66, 67, 31), rng, order)
+            yield given, {**whole, "swapped": form, "beta": 0.5, "out": out}
+            given = arguments(image, (66, 67, 264), rng, order)
+            yield given, {**every, "swapped": form, "split": 3}
     for shape in MANY_TILES.get(gemm, ()):
         yield arguments(image, shape, rng), every
     for shape in SPANNED.get(gemm, ()):
