@@ -392,7 +392,7 @@ def test_auto_takes_what_is_predicted_to_be_fastest(rng):
     try:
         for name, params in (("tiled", {"tile": 8}), ("simt", {}), ("mma_tf32x3", {"stages": 2})):
             timing = cost_model.Timing(
-                "gemm", name, params, "float32", "float32", True, 0, (1.0,) * 6
+                "gemm", name, params, "float32", "float32", 16, 0, (1.0,) * 6
             )
             _core.set_timings(0, [timing])
             named = smemkern.gemm(a, b, variant=name, device="cuda", **params)

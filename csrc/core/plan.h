@@ -39,7 +39,8 @@ typedef struct smk_prepacked {
 /* Prepacking of A and B. */
 typedef struct smk_prepack {
     smk_prepacked prepacked[2];
-    bool only; /* prepack, but do not multiply */
+    bool only;       /* prepack, but do not multiply */
+    bool for_blocks; /* products of several blocks may share it */
 } smk_prepack;
 
 /* Whether a device has clusters of blocks. sm 0: the emulator. */

@@ -420,11 +420,10 @@ static ring_operand of_strides(int64_t row_stride, int64_t k_stride, int64_t ite
                            (k_stride == 1 ? row_stride : k_stride) * itemsize);
 }
 
-/* Packed copies that several products share have one layout: that of the swapped form. */
+/* Packed copies that products of several blocks share have one layout: that of the swapped form. */
 static void choose_form_of_shared(const smk_variant *variant, const smk_prepack *p,
                                   int64_t *values) {
-    const bool shared = p->only || p->prepacked[0].bytes > 0 || p->prepacked[1].bytes > 0;
-    if (shared && variant->wgmma.by_columns[0].columns)
+    if (p->for_blocks && variant->wgmma.by_columns[0].columns)
         values[smk_variant_param(variant, "swapped")] = RING_TRANSPOSES;
 }
 

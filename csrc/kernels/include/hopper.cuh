@@ -328,6 +328,13 @@ __device__ __forceinline__ void wgmma(int (&d)[128], unsigned long long a, unsig
 }
 #endif
 
+/* round_tf32(), but ties to even, as TMA rounds. */
+__device__ __forceinline__ unsigned round_tf32_to_even(float x) {
+    unsigned bits;
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
 /* shared_store_matrices(), of the transposes: a row has 8 elements of a column. */
 __device__ __forceinline__ void shared_store_transposed(unsigned row, unsigned m0, unsigned m1,
                                                         unsigned m2, unsigned m3) {

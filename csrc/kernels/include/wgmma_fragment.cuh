@@ -67,7 +67,7 @@ template <typename T, int B_ACROSS> __device__ __forceinline__ line_pair my_line
 
 /* Word i of a step is k = q + 4 (i / 2) of column i % 2. */
 __device__ __forceinline__ void split_word(float x, fragment &f, int step, int i) {
-    f.part[0][step][i] = round_tf32(x);
+    f.part[0][step][i] = PARTS == 1 ? round_tf32_to_even(x) : round_tf32(x);
     if (PARTS == 2)
         f.part[PARTS - 1][step][i] = round_tf32(x - __uint_as_float(f.part[0][step][i]));
 }

@@ -3,10 +3,11 @@
  *      a0 = a (1 + e), |e| <= 2^-11      a b = a0 b0
  *
  * The tensor core by itself would truncate, which doubles the error and biases it. TMA rounds one
- * operand as it loads, to even; the other is rounded on its way through registers, away from 0.
- * Values within 2^-12 of the largest fp32 number may round to infinity. FLOPs: 2 M N K at the tf32
- * rate. Bytes: the operands', plus wgmma_pack.cuh's where rows are not 16-byte aligned, or A is
- * transposed and B is not. Differs from pipelined by tensor cores, TMA and warp specialization.
+ * operand as it loads, ties to even; the other is rounded so on its way through registers. Values
+ * within 2^-12 of the largest fp32 number may round to infinity.
+ * FLOPs: 2 M N K at the tf32 rate. Bytes: the operands', plus wgmma_pack.cuh's where rows are not
+ * 16-byte aligned, or A is transposed and B is not.
+ * Differs from pipelined by tensor cores, TMA and warp specialization.
  */
 #include "wgmma_tf32.cuh"
 

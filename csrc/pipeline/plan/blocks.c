@@ -171,6 +171,7 @@ smk_code block_plan(const blocking *b, const tile_task *t, const smk_matrix *mat
     part.b = matrices[1];
     part.c = matrices[2];
     part.prepack = *prepack;
+    part.prepack.for_blocks = true;
     return smk_plan_gemm(q->variant, q->dtype, q->values, &part, out, status);
 }
 
