@@ -97,6 +97,18 @@ def test_tf32_packs_a_second_operand_that_is_not_k_major(layout, draw):
     assert len(chosen) == (2 if layout == "TN" else 1)
 
 
+@pytest.mark.parametrize("swapped", [1, 2])
+def test_tiles_of_16_columns_are_only_of_results_that_fit(swapped):
+    """Not of K = 0 either: other tiles would store over their neighbours."""
+    [row] = [row for row in ROWS if row.name == "tf32"]
+    tile = {"block_m": 64, "block_n": 16, "swapped": swapped}
+    for n, k, columns in ((16, 8, 16), (17, 8, 32), (16, 0, 32), (100, 0, 32)):
+        m = n if swapped == 2 else 300
+        a, b = np.zeros((m, k), "f4"), np.zeros((k, 300 if swapped == 2 else n), "f4")
+        *_, last = launches(a, b, row, split=1, **tile)
+        assert f"gemm_tf32_{columns}" in last["entry"]
+
+
 @PER_ROW
 def test_a_result_that_tma_can_store_is_stored_by_it(row, dtype, rng):
     """64 columns per box; with odd rows by elements, to the same values."""

@@ -251,7 +251,9 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
                    .rows = (double)rows,
                    .operands = {operands[0], operands[1]}};
     ring_choice best = {.time = INFINITY,
-                        .columns = given ? given : widest,
+                        .columns = given == ONLY_COLUMNS ? 32
+                                   : given               ? given
+                                                         : widest,
                         .ranges = ranges > 1 ? ranges : 1,
                         .swapped = given == THIN_UNIT ? thin_rows : *swapped == RING_TRANSPOSES};
     const bool empty = c.m * c.n * c.steps * c.batch == 0;

@@ -87,11 +87,12 @@ template <int A_ACROSS> __device__ __forceinline__ int my_row() {
 
 /* Writes 32 columns of a warp's 16 rows into a buffer. Swapped, its boxes have 32 rows each. Banks:
  * wgmma_fragment.cuh. */
-template <bool SWAPPED, int A_ACROSS, int>
-__device__ __forceinline__ void write_chunk(const float *sum, int, unsigned buffer) {
+template <bool SWAPPED, int A_ACROSS, int COLUMNS>
+__device__ __forceinline__ void write_chunk(const float *sum, int n, unsigned buffer) {
     const int q = threadIdx.x % 4, row = my_row<A_ACROSS>();
 #pragma unroll
     for (int j = 0; j < 4; j++) {
+        if (n + 8 * j >= COLUMNS) break;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const float *d = sum + 4 * j;
@@ -109,8 +110,7 @@ __device__ __forceinline__ void write_chunk(const float *sum, int, unsigned buff
 
 #include "wgmma_tiles.cuh"
 
-/* The kernels of a number of columns: A row-major, or transposed; of the transposes the same for B.
- * */
+/* The kernels of a number of columns: A row-major or transposed; of the transposes, B. */
 #define WGMMA_PRODUCTS(name, COLUMNS)                                                              \
     WGMMA_ENTRY(name##_##COLUMNS, product<COLUMNS, false, 0, 0>)                                   \
     WGMMA_ENTRY(name##_##COLUMNS##_a, product<COLUMNS, false, 1, 0>)                               \
