@@ -181,6 +181,7 @@ static void plan_flow(input *in) {
 
 static void choose(input *in) {
     static const char *const dtypes[] = {"float32", "float64", "float16", "bfloat16", "b8", "b128"};
+    static const smk_alignment alignments[] = {SMK_ALIGN_1, SMK_ALIGN_4, SMK_ALIGN_16};
     smk_query q = {.op = (smk_op)(take(in, 1) % SMK_N_OPS),
                    .dtype = dtypes[take(in, 1) % 6],
                    .accuracy = (smk_accuracy)(take(in, 1) % SMK_N_ACCURACIES),
@@ -191,11 +192,11 @@ static void choose(input *in) {
                    .K = size_of(in, 40),
                    .batch = size_of(in, 20),
                    .strides = (smk_strides)(take(in, 1) % 3),
-                   .aligned = take(in, 1) % 2};
+                   .alignment = alignments[take(in, 1) % 3]};
     smk_timing timing = {.variant = variant_of(in, q.op), .accuracy = q.accuracy};
     timing.dtype = &timing.variant->dtypes[take(in, 1) % (unsigned)timing.variant->n_dtypes];
     if (!values_of(in, timing.variant, timing.dtype, timing.values)) return;
-    timing.aligned = take(in, 1) % 2;
+    timing.alignment = alignments[take(in, 1) % 3];
     timing.side = size_of(in, 10);
     for (int k = 0; k < SMK_N_TERMS; k++)
         timing.cost[k] = (double)take(in, 2);
