@@ -27,18 +27,22 @@ from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
 Kernel = tuple[int, int]  # bytes per element, block_m
-Tile = tuple[int, int, int, bool]  # block_m, block_n, split, swapped
+Tile = tuple[int, int, int, bool, int]  # block_m, block_n, split, swapped, multicast
+Row = tuple[Kernel, int, int]  # of costs: kernel, index of `multicast`, width
+PARAMS = ("block_m", "block_n", "split", "swapped", "multicast")
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
-    **{(2, block_m): most for block_m, most in {64: 128, 128: 256, 192: 192, 256: 128}.items()},
+    **{(2, block_m): most for block_m, most in {64: 192, 128: 256, 192: 192, 256: 128}.items()},
     **{(4, block_m): 2 * block_m for block_m in (64, 128)},
 }
+MULTICAST = (1, 2, 4)  # blocks that share tiles of the second operand
 ONLY = 16  # of tf32: all columns of C, if there are no more
 THIN, THIN_UNIT = 64, 8  # up to 64 rows or columns of C may have other kernels: block_n = 8
 MOST_OPERATIONS = 2**36
 DTYPES = [("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("tf32", "float32")]
 FAR = 1.5  # what is expected to take as many times as long as the fastest is seldom timed ...
 SELDOM = 0.15
+DISTURBED = 3
 
 
 # ---- the times
@@ -79,11 +83,18 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
             some = (*range(1, 9), 12, 18) if thin else (1, 2, 3, 4, 6, 9, 13)
             for split in sorted({*some, multiprocessors // count, most_ranges}):
                 if split == 1 or 1 < split <= most_ranges:
-                    yield block_m, block_n, split, swapped
+                    for multicast in MULTICAST[: 1 if thin or rows <= block_m else None]:
+                        yield block_m, block_n, split, swapped, multicast
+
+
+def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:
+    """Which costs a tile has: first of a kernel are those of 1 to 32, 33 to 64 columns of a thin
+    tile."""
+    block_m, block_n, *_, multicast = tile
+    return (itemsize, block_m), MULTICAST.index(multicast), width_of(shape, block_n)
 
 
 def width_of(shape: Shape, block_n: int) -> int:
-    """The row of a kernel's costs: first those of 1 to 32, 33 to 64 columns of a thin tile."""
     if block_n == THIN_UNIT:
         return (min(shape[:2]) - 1) // 32
     return 0 if block_n == ONLY else THIN // 32 - 1 + block_n // 32
@@ -95,8 +106,8 @@ def expected(
     from smemkern import _core
 
     terms = _core.ring_terms((*shape, batch), tile, layout, multiprocessors, itemsize)
-    kernel = list(MOST_COLUMNS).index((itemsize, tile[0]))
-    costs = read_costs()[kernel][width_of(shape, tile[1])]
+    kernel, multicast, width = row_of(itemsize, shape, tile)
+    costs = read_costs()[list(MOST_COLUMNS).index(kernel)][multicast][width]
     return math.fsum(term * cost for term, cost in zip(terms, costs, strict=True))
 
 
@@ -123,13 +134,12 @@ def measure(minutes: float, seed: int | None = None) -> Record:
         work = {"cuBLAS": partial(torch.matmul, a, b, out=torch.empty_like(out))}
         for tile, us in ours.items():
             if us < far or rng.random() < SELDOM:
-                *numbers, swapped = tile
-                params = dict(zip(("block_m", "block_n", "split"), numbers, strict=True))
-                params["swapped"] = 2 if swapped else 1
+                params = dict(zip(PARAMS, tile, strict=True))
+                params["swapped"] += 1
                 work[" ".join(map(str, map(int, tile)))] = partial(
                     smemkern.gemm, a, b, variant=name, out=out, **params
                 )
-        times = medians(torch, work, 0.006)
+        times = medians(torch, work, 0.004)
         us = {tile: round(ms * 1e3, 2) for tile, ms in times.items()}
         what = {"itemsize": itemsize, "batch": batch, "shape": shape, "layout": layout}
         lines.append({**what, "us": us})
@@ -142,9 +152,9 @@ def measure(minutes: float, seed: int | None = None) -> Record:
 
 
 @cache
-def read_costs() -> list[list[list[float]]]:
+def read_costs() -> list[list[list[list[float]]]]:
     text = "\n".join(line for line in COSTS.read_text().splitlines() if not line.startswith("/*"))
-    found: list[list[list[float]]] = json.loads(
+    found: list[list[list[list[float]]]] = json.loads(
         "[" + text.replace("{", "[").replace("}", "]").rstrip().rstrip(",") + "]"
     )
     return found
@@ -164,10 +174,14 @@ def fit(terms: Any, times: Any, fastest: Any) -> Any:
     return costs
 
 
-def cost_of(line: Record, tile: str) -> tuple[Kernel, int]:
-    """Which row of costs a tile has."""
-    block_m, block_n, *_ = map(int, tile.split())
-    return (line["itemsize"], block_m), width_of(line["shape"], block_n)
+def tile_of(text: str) -> Tile:
+    """In earlier records no blocks share tiles."""
+    block_m, block_n, split, swapped, *multicast = map(int, text.split())
+    return block_m, block_n, split, bool(swapped), multicast[0] if multicast else 1
+
+
+def cost_of(line: Record, tile: str) -> Row:
+    return row_of(line["itemsize"], line["shape"], tile_of(tile))
 
 
 def add_terms(record: Record, line: Record) -> None:
@@ -177,17 +191,21 @@ def add_terms(record: Record, line: Record) -> None:
     line["cuBLAS"] = line["us"].pop("cuBLAS")
     line["terms"] = {}
     for tile in line["us"]:
-        block_m, block_n, split, swapped = map(int, tile.split())
         line["terms"][tile] = _core.ring_terms(
-            *((*line["shape"], line["batch"]), (block_m, block_n, split, swapped)),
+            *((*line["shape"], line["batch"]), tile_of(tile)),
             *(line["layout"], record["multiprocessors"], line["itemsize"]),
         )
 
 
-def fitted(lines: list[Record]) -> dict[tuple[Kernel, int], Any]:
+def is_disturbed(line: Record) -> bool:
+    """Whether something else ran beside a call: then all its times are some times too long."""
+    return bool(line["cuBLAS"] > DISTURBED * min(line["us"].values()))
+
+
+def fitted(lines: list[Record]) -> dict[Row, Any]:
     import numpy as np
 
-    samples: dict[tuple[Kernel, int], list[Any]] = {}
+    samples: dict[Row, list[Any]] = {}
     for line in lines:
         for tile, us in line["us"].items():
             sample = line["terms"][tile], us, min(line["us"].values())
@@ -198,7 +216,7 @@ def fitted(lines: list[Record]) -> dict[tuple[Kernel, int], Any]:
     }
 
 
-def regret(costs: dict[tuple[Kernel, int], Any], lines: list[Record]) -> float:
+def regret(costs: dict[Row, Any], lines: list[Record]) -> float:
     """How many times as long the chosen tiles take as the fastest, geometric mean."""
 
     def ratio(line: Record) -> float:
@@ -219,12 +237,13 @@ def main() -> None:
         record = records.load(records.RESULTS / f"{name}.json")
         for line in record["lines"]:
             add_terms(record, line)
-        lines += record["lines"]
+        lines += [line for line in record["lines"] if not is_disturbed(line)]
     import numpy as np
 
     packaged = {
-        (kernel, width): np.array(row)
-        for kernel, rows in zip(MOST_COLUMNS, read_costs(), strict=True)
+        (kernel, multicast, width): np.array(row)
+        for kernel, tables in zip(MOST_COLUMNS, read_costs(), strict=True)
+        for multicast, rows in enumerate(tables)
         for width, row in enumerate(rows)
     }
     kinds = {"16 bits": [line for line in lines if line["itemsize"] == 2]}
@@ -242,11 +261,14 @@ def main() -> None:
         f"{record['gpu']}: benchmarks/columns.py. */\n"
     )
     for kernel, most in MOST_COLUMNS.items():
-        rows = [
-            "{" + ", ".join(f"{x:.4g}" for x in costs.get((kernel, width), untimed)) + "}"
-            for width in range((THIN + most) // 32)
+        tables = [
+            [
+                "{" + ", ".join(f"{x:.4g}" for x in costs.get((kernel, multicast, w), untimed)) + "}"
+                for w in range((THIN + most) // 32)
+            ]
+            for multicast in range(len(MULTICAST))
         ]
-        text += "{" + ",\n ".join(rows) + "},\n"
+        text += "{{" + "},\n {".join(",\n  ".join(rows) for rows in tables) + "}},\n"
     COSTS.write_text(text)
 
 

@@ -30,8 +30,8 @@ def cheapest(itemsize, shape, batch, layout, block_m):
     )
 
 
-def terms_of(sizes, tile, layout, itemsize=2):
-    found = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize)
+def terms_of(sizes, tile, layout, itemsize=2, multicast=1):
+    found = _core.ring_terms(sizes, (*tile, multicast), layout, MULTIPROCESSORS, itemsize)
     return dict(zip(NAMES, found, strict=True))
 
 
@@ -57,13 +57,15 @@ def test_planner_finds_the_cheapest(itemsize, block_m, draw):
         assert 0 < terms[STEP] <= best * (1 + 1e-6)
 
 
-def test_table_has_a_row_per_kernel_and_width():
+def test_table_has_a_row_per_kernel_multicast_and_width():
     costs = columns.read_costs()
-    for rows, most in zip(costs, columns.MOST_COLUMNS.values(), strict=True):
-        assert len(rows) == (columns.THIN + most) // 32
-        for row in rows:
-            assert len(row) == len(NAMES)
-            assert all(math.isfinite(cost) and cost >= 0 for cost in row)
+    for tables, most in zip(costs, columns.MOST_COLUMNS.values(), strict=True):
+        assert len(tables) == len(columns.MULTICAST)
+        for rows in tables:
+            assert len(rows) == (columns.THIN + most) // 32
+            for row in rows:
+                assert len(row) == len(NAMES)
+                assert all(math.isfinite(cost) and cost >= 0 for cost in row)
 
 
 @pytest.mark.parametrize("itemsize", [2, 4])
@@ -90,6 +92,24 @@ def test_split_counts_partial_sums():
     assert split["steps"] == whole["steps"] / 10
     assert split["sums"] == pytest.approx(2 * 4 * 10 * 128 * 64 * 1e-5 / MULTIPROCESSORS)
     assert split["share"] == pytest.approx(10 * whole["share"])
+
+
+def test_blocks_that_share_tiles_read_them_once():
+    """40 x 2 tiles: L2 sends B's columns 40 times, or 10. Of 41 rows of tiles three are empty."""
+    for rows, tiles in ((40, 40), (41, 44)):
+        alone = terms_of((128 * rows, 256, 640, 1), (128, 128, 1, False), "NT")
+        shared = terms_of((128 * rows, 256, 640, 1), (128, 128, 1, False), "NT", multicast=4)
+        a, b = tiles * 2 * 10 * 128 * 128, tiles / 4 * 10 * 256 * 128
+        assert shared["bytes out"] == pytest.approx((a + b) * 1e-6 / MULTIPROCESSORS)
+        assert shared["bytes in"] == alone["bytes in"]
+        assert shared["share"] == pytest.approx(tiles * 2 / MULTIPROCESSORS)
+
+
+def test_clusters_of_four_leave_multiprocessors_idle():
+    """30 of them run at once: 124 tiles are two waves, and 120 one."""
+    for rows, waves in ((120, 1), (124, 2)):
+        found = terms_of((128 * rows, 64, 640, 1), (128, 64, 1, False), "NT", multicast=4)
+        assert found["tiles"] == waves
 
 
 def test_zeros_and_rows_at_odd_multiples_of_16_bytes():

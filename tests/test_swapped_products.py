@@ -25,6 +25,10 @@ def narrowest(row, block_m):
     return 64 if (row.name, block_m) == ("tf32", 128) else 32
 
 
+def widest(row, block_m):
+    return 2 * block_m if row.name == "tf32" else {64: 192, 192: 192, 256: 128}.get(block_m, 256)
+
+
 @PER_ROW
 def test_random_calls(row, dtype, draw, device):
     """All layouts and tiles, rows that TMA cannot read or write, K ranges, batches."""
@@ -40,12 +44,12 @@ def test_random_calls(row, dtype, draw, device):
         out = random_matrix(rng, (*batch, m, n + draw.choice([0, 3])), dtype)[..., :n]
         alpha, beta = draw.choice([(1, 0), (-1.5, 0.25)])
         block_m = draw.choice(row.params["block_m"].legal)
-        widest = {128: 256, 192: 192}.get(block_m, 128)
         chosen = {
             "block_m": block_m,
-            "block_n": draw.choice([0, *range(narrowest(row, block_m), widest + 1, 32)]),
+            "block_n": draw.choice([0, *range(narrowest(row, block_m), widest(row, block_m) + 1, 32)]),
             "swapped": draw.choice([0, 1, 2, 2]),
             "split": draw.choice([0, 1, 2, 5]),
+            "multicast": draw.choice([0, 1, 2, 4]),
         }
         assert_gemm_into(out, a, b, alpha, beta, row, device=device, **chosen)
 

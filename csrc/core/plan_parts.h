@@ -102,7 +102,8 @@ int64_t split_choose(const split_query *q);
 /* The most blocks of a cluster that all chips with clusters have. */
 enum { MAX_CLUSTER = 8 };
 
-/* Whether all clusters of so many blocks run at once, a block per multiprocessor. */
+/* How many clusters of so many blocks run at once, a block per multiprocessor; and whether all do. */
+double split_most_clusters(int64_t blocks, double multiprocessors);
 bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors);
 
 /* Whether the blocks of a tile add so many ranges themselves, as a cluster. */
@@ -140,12 +141,21 @@ enum {
 enum { RING_CHOOSES, RING_AS_GIVEN, RING_TRANSPOSES };
 
 /* What ring_choose() has set in `values`. Swapped: the product of the transposes. Thin: all of few
- * columns, or of few rows and then swapped, are a tile (wgmma_thin.cuh). */
+ * columns, or of few rows and then swapped, are a tile (wgmma_thin.cuh). Multicast: how many blocks
+ * share B's tiles. */
 typedef struct ring_form {
     bool swapped, thin;
+    int64_t multicast;
 } ring_form;
 
 ring_form ring_form_of(const smk_variant *variant, const int64_t *values);
+
+/* The most blocks that share B's tiles. */
+enum { RING_MOST_MULTICAST = 4 };
+
+/* How many groups of so many blocks, which share B's tiles, run at once on this many
+ * multiprocessors: `resident` blocks on each. */
+double ring_room(double multicast, double resident, double multiprocessors);
 
 /* Stages that fit into a block's ring. */
 int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes);
@@ -185,7 +195,7 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
 typedef struct ring_work {
     int64_t itemsize;
     double m, n, steps, batch, multiprocessors;
-    double rows, columns, ranges;
+    double rows, columns, ranges, multicast;
     ring_operand operands[2];
     bool swapped;
 } ring_work;
@@ -222,8 +232,8 @@ void ring_terms(const ring_work *work, double out[RING_TERMS]);
 /* Predicted microseconds. */
 double ring_predicts(const ring_work *work);
 
-/* Chooses the columns of tiles, the number of K ranges, and whether to swap, where `values` has 0
- * for them. sizes: M, N, K. Returns the microseconds that the product should take; 0, and no
+/* Chooses the columns of tiles, the number of K ranges, whether to swap, and how many blocks share
+ * B's tiles, where `values` has 0 for them. sizes: M, N, K. Returns the microseconds that the product should take; 0, and no
  * change, for other variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],

@@ -1,10 +1,11 @@
-/* Chooses the columns of a tile, the number of K ranges, and whether to compute the product of the
- * transposes, for kernels with any number of columns (kernels/include/wgmma_tiles.cuh). Their
+/* Chooses the columns of a tile, the number of K ranges, whether to compute the product of the
+ * transposes, and how many blocks share tiles of the second operand, for kernels with any number of
+ * columns (kernels/include/wgmma_tiles.cuh). Their
  * blocks are persistent and take tiles in turn: first the full ones, then narrow ones at the right
  * edge. All widths are tried, each with the numbers of ranges that fill up to two waves. The
  * predicted time is a sum of terms, which are counted here, times their costs. There is a row of
- * costs per kernel and width (ring_costs.def): a width has instructions of its own, and a ring of
- * its own depth. benchmarks/columns.py fits the costs to random calls, each timed with all widths
+ * costs per kernel, width and number of blocks that share tiles (ring_costs.def): a width has
+ * instructions of its own, and a ring of its own depth. benchmarks/columns.py fits the costs to random calls, each timed with all widths
  * and several numbers of ranges.
  */
 #include "plan_parts.h"
@@ -17,9 +18,10 @@ enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, W
 
 static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on products take longer */
 
-/* Microseconds per unit of each term, by rows of a tile, of 16-bit matrices and then of tf32, and
- * columns / 32: first of thin ones, or of ONLY_COLUMNS. */
-static const float COSTS[][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
+/* Microseconds per unit of each term, by rows of a tile, of 16-bit matrices and then of tf32; by
+ * blocks that share B's tiles, 1, 2 and 4; and by columns / 32: first of thin ones, or of
+ * ONLY_COLUMNS. */
+static const float COSTS[][RING_MOST_MULTICAST / 2 + 1][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
 
@@ -35,8 +37,9 @@ int64_t ring_thin_columns(int64_t n) {
 }
 
 ring_form ring_form_of(const smk_variant *variant, const int64_t *values) {
-    if (!variant->wgmma.columns) return (ring_form){false};
-    return (ring_form){.swapped = values[smk_variant_param(variant, "swapped")] == RING_TRANSPOSES,
+    if (!variant->wgmma.columns) return (ring_form){.multicast = 1};
+    return (ring_form){.multicast = values[smk_variant_param(variant, "multicast")],
+                       .swapped = values[smk_variant_param(variant, "swapped")] == RING_TRANSPOSES,
                        .thin = values[smk_variant_param(variant, "block_n")] == THIN_UNIT};
 }
 
@@ -77,6 +80,11 @@ int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes)
 
 int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors) {
     return rows == 64 && tiles > multiprocessors ? 2 : 1;
+}
+
+double ring_room(double multicast, double resident, double multiprocessors) {
+    return multicast > 1 ? resident * split_most_clusters((int64_t)multicast, multiprocessors)
+                         : resident * multiprocessors;
 }
 
 bool ring_is_narrow(int64_t itemsize, int64_t n, int64_t columns) {
@@ -130,14 +138,16 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     operands_of(c, x);
     const bool thin = c->columns == THIN_UNIT;
     const double columns = thin ? (double)ring_thin_columns((int64_t)c->n) : c->columns;
-    const double down = up(c->m / c->rows), across = up(c->n / columns);
+    /* Blocks that share B's tiles have tiles below each other, and count as one. */
+    const double down = up(c->m / (c->rows * c->multicast)), across = up(c->n / columns);
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
     const bool has_narrow = ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
+    const double every = all * c->multicast;
     const double resident =
-        (double)ring_blocks((int64_t)c->rows, (int64_t)all, (int64_t)c->multiprocessors);
-    const double room = c->multiprocessors * resident;
+        (double)ring_blocks((int64_t)c->rows, (int64_t)every, (int64_t)c->multiprocessors);
+    const double room = ring_room(c->multicast, resident, c->multiprocessors);
     const double blocks = full <= room ? least(all, room) : up(full / up(full / room));
     const double waves = up(full / blocks), free = blocks * waves - full;
     const double last = narrow > free ? up((narrow - free) / blocks) : 0;
@@ -161,13 +171,13 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_STEPS] = steps / 10;
     out[RING_BYTES_IN] = steps * resident * (rows * bytes_a + copied * bytes_b) * 1e-6;
     out[RING_BYTES_OUT] = each *
-                          (all * rows * bytes_a + down * c->ranges * c->batch * c->n * bytes_b) *
+                          (every * rows * bytes_a + down * c->ranges * c->batch * c->n * bytes_b) *
                           1e-6 / c->multiprocessors;
     out[RING_PARTS] = parts;
     out[RING_SUMS] = parts ? 8 * c->ranges * elements * 1e-5 / c->multiprocessors : 0;
     out[RING_CLUSTER] = cluster;
     out[RING_OPERANDS] = (c->m + c->n) * c->steps * STEP_BYTES * c->batch * 1e-7;
-    out[RING_SHARE] = least(all, c->multiprocessors) / c->multiprocessors;
+    out[RING_SHARE] = least(every, c->multiprocessors) / c->multiprocessors;
     out[RING_LONGER] = most(0.75 * out[RING_BYTES_IN], out[RING_BYTES_OUT]);
     out[RING_RESULT] = elements * (double)c->itemsize * 1e-7;
     out[RING_FAR] = most(0, out[RING_OPERANDS] + out[RING_RESULT] - IN_L2);
@@ -190,7 +200,7 @@ double ring_predicts(const ring_work *c) {
     double terms[RING_TERMS], sum = 0;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
-        sum += terms[i] * (double)COSTS[kernel][width][i];
+        sum += terms[i] * (double)COSTS[kernel][(int)c->multicast / 2][width][i];
     return sum;
 }
 
@@ -208,12 +218,26 @@ static int64_t next_ranges(int64_t ranges, int64_t dense, int64_t wave, int64_t 
 /* The best of what has been tried. */
 typedef struct ring_choice {
     double time;
-    int64_t columns, ranges;
+    int64_t columns, ranges, multicast;
     bool swapped;
 } ring_choice;
 
+static const double MOST_GAIN = 1.5; /* of copies that blocks share, in time */
+
+/* Tries so many blocks that share B's tiles, or if it is 0 one, two and four. */
+static void try_multicast(ring_work *c, int64_t multicast, ring_choice *best) {
+    for (int64_t tried = multicast ? multicast : 1; tried <= RING_MOST_MULTICAST; tried *= 2) {
+        c->multicast = (double)tried;
+        const double time = ring_predicts(c);
+        if (time <= best->time)
+            *best = (ring_choice){time, (int64_t)c->columns, (int64_t)c->ranges, tried, c->swapped};
+        if (multicast || time > MOST_GAIN * best->time) return;
+    }
+}
+
 /* Tries `ranges` of K, or if it is 0 those that are worth it, with tiles of so many columns. */
-static void try_columns(ring_work *c, int64_t columns, int64_t ranges, ring_choice *best) {
+static void try_columns(ring_work *c, int64_t columns, int64_t ranges, int64_t multicast,
+                        ring_choice *best) {
     c->columns = (double)columns;
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
     const double tiles = up(c->m / c->rows) * (thin ? 1 : up(c->n / c->columns)) * c->batch;
@@ -222,9 +246,7 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, ring_choi
     for (int64_t tried = given ? ranges : 1;;
          tried = next_ranges(tried, thin ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
-        const double time = ring_predicts(c);
-        if (time <= best->time)
-            *best = (ring_choice){time, columns, (int64_t)c->ranges, c->swapped};
+        try_multicast(c, thin ? 1 : multicast, best);
         if (given || tried >= most_ranges) return;
     }
 }
@@ -236,11 +258,12 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     int64_t *columns = &values[smk_variant_param(variant, "block_n")];
     int64_t *split = &values[smk_variant_param(variant, "split")];
     int64_t *swapped = &values[smk_variant_param(variant, "swapped")];
+    int64_t *multicast = &values[smk_variant_param(variant, "multicast")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t steps = ceil_div(sizes[2] * dtype->itemsize, STEP_BYTES);
     const bool thin = is_thin(variant, sizes[0], sizes[1]), thin_rows = thin && sizes[0] < sizes[1];
     const int64_t given = *columns == THIN_UNIT && !thin ? 0 : *columns;
-    const int64_t widest = WGMMA_MOST_COLUMNS(rows);
+    const int64_t widest = dtype->itemsize == 4 ? 2 * rows : WGMMA_MOST_COLUMNS(rows);
     const int64_t ranges = *split < steps ? *split : steps;
     ring_work c = {.itemsize = dtype->itemsize,
                    .m = (double)sizes[0],
@@ -255,24 +278,26 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
                                    : given               ? given
                                                          : widest,
                         .ranges = ranges > 1 ? ranges : 1,
+                        .multicast = *multicast && given != THIN_UNIT ? *multicast : 1,
                         .swapped = given == THIN_UNIT ? thin_rows : *swapped == RING_TRANSPOSES};
     const bool empty = c.m * c.n * c.steps * c.batch == 0;
     for (int form = RING_AS_GIVEN; !empty && form <= RING_TRANSPOSES; form++) {
         if (form == RING_TRANSPOSES) ring_swap(&c);
         const bool asked = *swapped == RING_CHOOSES || *swapped == form;
         if (thin && c.swapped == thin_rows && (given == THIN_UNIT || (given == 0 && asked)))
-            try_columns(&c, THIN_UNIT, ranges, &best);
+            try_columns(&c, THIN_UNIT, ranges, *multicast, &best);
         if (given == THIN_UNIT || !asked) continue;
         const int64_t narrowest = dtype->itemsize == 4 && rows > 64 ? 64 : 32;
         const bool only = dtype->itemsize == 4 && rows == 64 && c.n <= ONLY_COLUMNS;
         const int64_t first = only ? ONLY_COLUMNS : narrowest;
         const int64_t last = only ? 0 : (int64_t)least(up(c.n / 32) * 32, (double)widest);
-        try_columns(&c, given > first ? given : first, ranges, &best);
+        try_columns(&c, given > first ? given : first, ranges, *multicast, &best);
         for (int64_t n = first + 32; !given && n <= last; n += 32)
-            try_columns(&c, n, ranges, &best);
+            try_columns(&c, n, ranges, *multicast, &best);
     }
     *columns = best.columns;
     *split = best.ranges;
+    *multicast = best.multicast;
     *swapped = best.swapped ? RING_TRANSPOSES : RING_AS_GIVEN;
     return empty ? 0 : best.time;
 }

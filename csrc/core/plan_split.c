@@ -54,8 +54,12 @@ static const double UNALIGNED = 1.45;
  * products took 1.3 times as long (docs/history.md). */
 static const double CLUSTERS[MAX_CLUSTER + 1] = {0, 132, 66, 39, 30, 22, 17, 15, 15};
 
+double split_most_clusters(int64_t blocks, double multiprocessors) {
+    return blocks <= MAX_CLUSTER ? CLUSTERS[blocks] * multiprocessors / 132 : 0;
+}
+
 bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors) {
-    return blocks <= MAX_CLUSTER && clusters * 132 <= CLUSTERS[blocks] * multiprocessors;
+    return clusters <= split_most_clusters(blocks, multiprocessors);
 }
 
 bool split_in_cluster(const split_query *q, int64_t split) {

@@ -36,6 +36,7 @@ typedef struct operand {
     int64_t rows, k, row_stride, k_stride;
     int64_t tile;          /* rows per TMA box */
     int64_t deep;          /* k per TMA box, of an MN-major tile */
+    int64_t sharing;       /* blocks that share tiles, and copy equal parts of them */
     smk_tensor_type type;  /* element type that TMA loads */
     int element;           /* its bytes */
     int terms;             /* that TMA loads per element; 1: the matrix's own bits */
@@ -142,16 +143,16 @@ static void choose_layout(const builder *w, operand *s, int itemsize) {
 static void box_of(const operand *s, uint32_t box[2]) {
     const int64_t wide = SWIZZLE_BYTES / s->element;
     box[0] = (uint32_t)(s->mn_major && s->tile < wide && s->element == 2 ? s->tile : wide);
-    box[1] = (uint32_t)(s->mn_major ? s->deep : s->tile);
+    box[1] = (uint32_t)((s->mn_major ? s->deep : s->tile) / s->sharing);
 }
 
-/* Bytes that the boxes of a stage copy. */
+/* Bytes that the boxes of a stage copy, of all blocks that share it. */
 static int64_t stage_bytes_of(const operand *s) {
     uint32_t box[2];
     if (s->k == 0) return 0;
     box_of(s, box);
     const int64_t boxes = s->mn_major ? ceil_div(s->tile, box[0]) : 1;
-    return boxes * box[0] * box[1] * s->element;
+    return boxes * box[0] * box[1] * s->sharing * s->element;
 }
 
 static void map_in_place(builder *w, const operand *s) {
@@ -261,6 +262,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .k = p->K,
                             .row_stride = p->a.ld,
                             .k_stride = p->a.step,
+                            .sharing = 1,
                             .tile = g->output_tile[0]};
     operands[1] = (operand){.index = 1,
                             .buffer = 1,
@@ -269,6 +271,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                             .k = by_rows ? p->N : p->K,
                             .row_stride = by_rows ? p->b.ld : p->b.step,
                             .k_stride = by_rows ? p->b.step : p->b.ld,
+                            .sharing = 1,
                             .tile = by_rows ? step : g->output_tile[1]};
     if (w->form.swapped) { /* C^T = B^T A^T */
         const operand a = operands[0];
@@ -277,6 +280,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
         operands[0].index = 0;
         operands[1].index = 1;
     }
+    operands[1].sharing = w->form.multicast;
     /* A guarded row's stage of fp16 is two of tf32, which are loaded by the same boxes. */
     operands[0].deep = operands[1].deep = w->variant->wgmma.guarded ? step / 2 : step;
     args->steps = (int)ceil_div(p->K, step);
@@ -343,8 +347,10 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const bool swapped = w->form.swapped;
     const int64_t tile_rows = g->output_tile[swapped], tile_columns = g->output_tile[!swapped];
     const int64_t m = swapped ? p->N : p->M, n = swapped ? p->M : p->N;
-    const int64_t band = TILE_ORDER_ROWS / tile_rows;
-    const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, tile_rows);
+    /* Tiles below each other, whose blocks share B's, count as one. */
+    const int64_t multicast = w->form.multicast, group_rows = tile_rows * multicast;
+    const int64_t band = max_i64(1, TILE_ORDER_ROWS / group_rows);
+    const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, group_rows);
     const bool narrow = w->form.thin || ring_is_narrow(w->itemsize, n, tile_columns);
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
@@ -353,8 +359,10 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t steps = w->args->wgmma.steps;
     const int64_t tiles = down * columns * ranges, full = down * across * ranges;
     const int64_t resident =
-        w->variant->wgmma.columns ? ring_blocks(tile_rows, tiles, p->multiprocessors) : 1;
-    const int64_t room = p->multiprocessors * resident;
+        w->variant->wgmma.columns ? ring_blocks(tile_rows, tiles * multicast, p->multiprocessors)
+                                  : 1;
+    const int64_t room = max_i64(
+        1, (int64_t)ring_room((double)multicast, (double)resident, (double)p->multiprocessors));
     w->args->wgmma.list = (work_list){.items = (int)tiles,
                                       .down = (int)down,
                                       .across = (int)across,
@@ -365,7 +373,9 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
                                       .by_full = divisor_of(down * across),
                                       .by_down = divisor_of(down),
                                       .by_split = divisor_of(parts),
+                                      .band = (int)band,
                                       .by_band = divisor_of(band * across),
+                                      .by_height = divisor_of(band),
                                       .by_last = divisor_of(down % band)};
     if (w->variant->wgmma.columns) {
         /* Rows of an MN-major B's tile have 64 columns. */
@@ -375,13 +385,16 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.columns = (int)tile_columns;
         w->args->wgmma.stage_bytes =
             (int)(stage_bytes_of(&operands[0]) + stage_bytes_of(&operands[1]));
+        w->args->wgmma.multicast = (int)multicast;
         w->args->wgmma.swapped = swapped;
         w->args->wgmma.stages = (int)ring_stages(w->form, tile, (int64_t)product->shared_bytes);
     }
     const int64_t counted = w->form.thin ? tiles : full;
-    product->blocks = (uint32_t)(product->cluster  ? tiles * split
-                                 : counted <= room ? (tiles < room ? tiles : room)
-                                                   : ceil_div(counted, ceil_div(counted, room)));
+    const int64_t groups = counted <= room ? (tiles < room ? tiles : room)
+                                           : ceil_div(counted, ceil_div(counted, room));
+    product->blocks = (uint32_t)(product->cluster ? tiles * split : groups * multicast);
+    if (multicast > 1) product->cluster = (uint32_t)multicast;
+    w->args->wgmma.list.at_once = (int)(product->blocks / max_i64(1, product->cluster));
 }
 
 static const char *product_of(const builder *w, const operand operands[2], const smk_geometry *g) {

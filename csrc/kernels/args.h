@@ -70,7 +70,7 @@ enum { TILE_ORDER_ROWS = 2048 };
 
 /* Tiles of gemm_fp16 and gemm_bf16, of block_m rows: the most columns, by the registers that hold
  * the sums, and the buffers for C per warpgroup, each 8 KiB. */
-#define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 192 ? 192 : 128)
+#define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 256 ? 128 : 192)
 #define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
 /* Of wgmma_thin.cuh: the most columns, and the value of block_n that asks for such tiles. */
 enum { THIN_COLUMNS = 64, THIN_UNIT = 8 };
@@ -115,15 +115,17 @@ typedef struct divisor {
 } divisor;
 
 /* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, then of
- * narrow ones at the right edge. A block takes every gridDim.x-th. */
+ * narrow ones at the right edge. A block takes every `at_once`-th. Blocks that share B's tiles take
+ * tiles below each other, which count as one. */
 typedef struct work_list {
-    int items;
+    int items, at_once;
     int down, across;       /* full tiles of C */
     int split;              /* ranges of K of a matrix ... */
     int ranges;             /* ... and of all matrices */
     int even_steps, longer; /* steps per range; the first `longer` ranges have one more */
     divisor by_full, by_down, by_split;
-    divisor by_band, by_last; /* tiles of a whole band of tile_order.cuh; rows of the last band */
+    int band;               /* rows of tiles in a band of tile_order.cuh */
+    divisor by_band, by_height, by_last; /* tiles of a whole band; its rows; those of the last */
 } work_list;
 
 typedef struct wgmma_args {
@@ -132,6 +134,7 @@ typedef struct wgmma_args {
     int columns;     /* of a tile, where they are an argument: of 16-bit matrices */
     int stages;      /* of the ring, likewise */
     int stage_bytes; /* that are copied, likewise */
+    int multicast;   /* blocks of a cluster, which share B's tiles; 1: none does */
     int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */

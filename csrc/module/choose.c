@@ -241,11 +241,11 @@ static bool read_layout(const char *layout, bool k_major[2]) {
 PyObject *choose_ring_terms(PyObject *args) {
     const char *layout;
     long long m, n, k, batch;
-    int rows, columns, ranges, swapped, multiprocessors, itemsize;
+    int rows, columns, ranges, swapped, multicast, multiprocessors, itemsize;
     bool k_major[2];
     double x[RING_TERMS];
-    if (!PyArg_ParseTuple(args, "(LLLL)(iiip)sii:ring_terms", &m, &n, &k, &batch, &rows, &columns,
-                          &ranges, &swapped, &layout, &multiprocessors, &itemsize) ||
+    if (!PyArg_ParseTuple(args, "(LLLL)(iiipi)sii:ring_terms", &m, &n, &k, &batch, &rows, &columns,
+                          &ranges, &swapped, &multicast, &layout, &multiprocessors, &itemsize) ||
         !read_layout(layout, k_major))
         return NULL;
     ring_work work = {.itemsize = itemsize,
@@ -256,7 +256,8 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .multiprocessors = multiprocessors,
                       .rows = rows,
                       .columns = columns,
-                      .ranges = ranges};
+                      .ranges = ranges,
+                      .multicast = multicast};
     ring_operands((int64_t[]){m, n, k}, k_major, itemsize, true, work.operands);
     if (swapped) ring_swap(&work);
     ring_terms(&work, x);

@@ -328,6 +328,26 @@ __device__ __forceinline__ void wgmma(int (&d)[128], unsigned long long a, unsig
 }
 #endif
 
+/* tma_load() to several blocks of the cluster, bit by rank in `ranks`: to the same place in each, and
+ * the bytes count at each one's own barrier. */
+__device__ __forceinline__ void tma_load_multicast(unsigned to, const tensor_map *map,
+                                                   unsigned barrier, int column, int row, int z,
+                                                   unsigned ranks) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(z), "h"((unsigned short)ranks)
+                 : "memory");
+}
+
+/* barrier_arrive() at the barrier that the block `rank` of the cluster has at this address. It
+ * orders what this block has done for itself alone: a release at the cluster's scope waits for all
+ * of a thread's accesses to memory, 1 us. */
+__device__ __forceinline__ void barrier_arrive_of_rank(unsigned barrier, unsigned rank) {
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(barrier), "r"(rank));
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+}
+
 /* round_tf32(), but ties to even, as TMA rounds. */
 __device__ __forceinline__ unsigned round_tf32_to_even(float x) {
     unsigned bits;

@@ -25,6 +25,7 @@
 #define SMK_SPLIT_K_CUH
 
 #include "args.h"
+#include "cluster.cuh"
 #include "overlap.cuh"
 #include "sixteen_bits.cuh"
 #include "store_bits.cuh"
@@ -162,40 +163,6 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
 }
 
 /* ---- one launch, from sm_90 on: a tile's blocks are a cluster ---- */
-
-__device__ __forceinline__ unsigned cluster_size() {
-    unsigned size = 1;
-#if __CUDA_ARCH__ >= 900
-    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(size));
-#endif
-    return size;
-}
-
-__device__ __forceinline__ unsigned cluster_rank() {
-    unsigned rank = 0;
-#if __CUDA_ARCH__ >= 900
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-#endif
-    return rank;
-}
-
-/* Of all clusters; without them of the block. */
-__device__ __forceinline__ unsigned cluster_number() {
-    unsigned number = blockIdx.x;
-#if __CUDA_ARCH__ >= 900
-    asm("mov.u32 %0, %%clusterid.x;" : "=r"(number));
-#endif
-    return number;
-}
-
-/* Of all threads of the cluster that have not exited. */
-__device__ __forceinline__ void cluster_barrier() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release;\n"
-                 "barrier.cluster.wait.acquire;" ::
-                     : "memory");
-#endif
-}
 
 /* 16 bytes at this block's address, but of the block `rank` of the cluster. */
 __device__ __forceinline__ uint4 load_of_rank(unsigned from, unsigned rank) {

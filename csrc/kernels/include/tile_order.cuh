@@ -21,13 +21,11 @@ __device__ __forceinline__ int divide(int n, divisor by) {
     return by.reciprocal ? (int)__umul64hi((unsigned)n, by.reciprocal) : n;
 }
 
-/* The same with divisors from the host: of the tiles in a whole band, and of the last band's height. */
-template <int GROUP>
-__device__ __forceinline__ tile_place place(int tile, int down, int across, divisor by_band,
-                                            divisor by_last) {
-    const int band = divide(tile, by_band), first = band * GROUP;
-    const int height = min(GROUP, down - first), in_band = tile - first * across;
-    const int column = height == GROUP ? in_band / GROUP : divide(in_band, by_last);
+/* The same of a list of tiles, with divisors from the host. */
+__device__ __forceinline__ tile_place place(int tile, const work_list &list) {
+    const int first = divide(tile, list.by_band) * list.band;
+    const int height = min(list.band, list.down - first), in_band = tile - first * list.across;
+    const int column = divide(in_band, height == list.band ? list.by_height : list.by_last);
     return {first + in_band - column * height, column};
 }
 

@@ -50,8 +50,6 @@ constexpr int PRODUCER_REGISTERS = CONSUMERS % 2 ? 40 : 24;
 static_assert(CONSUMERS * CONSUMER_REGISTERS + PRODUCER_REGISTERS <=
                   65536 / THREADS / 8 * 8 * (CONSUMERS + 1),
               "the warpgroups' registers are more than the block has");
-/* Tiles per column of the tile order (tile_order.cuh). */
-constexpr int GROUP = TILE_ORDER_ROWS / BLOCK_M;
 
 /* ---- work items of a block: a range of K of a tile of C ---- */
 
@@ -77,8 +75,7 @@ __device__ __forceinline__ block_work work_of(const wgmma_args &w, int item, int
     const int first = part * list.even_steps + min(part, list.longer);
     const part_range steps = {first, first + list.even_steps + (part < list.longer)};
     if (narrow) return {{tile, list.across}, part, (int)blockIdx.z + z, steps};
-    return {place<GROUP>(tile, list.down, list.across, list.by_band, list.by_last), part,
-            (int)blockIdx.z + z, steps};
+    return {place(tile, list), part, (int)blockIdx.z + z, steps};
 }
 
 /* Index of a part's matrix in the workspace, and in its tensor map. */
@@ -103,9 +100,10 @@ __device__ __forceinline__ void prefetch_maps(const wgmma_args &w, const tensor_
 }
 
 __device__ __forceinline__ ring ring_init(int stages, int stage_bytes,
-                                          int out_bytes = CONSUMERS * OUT_BUFFERS * OUT_BUFFER) {
+                                          int out_bytes = CONSUMERS * OUT_BUFFERS * OUT_BUFFER,
+                                          int multicast = 1) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    return ring_at(shared_address(shared), stages, stage_bytes, out_bytes);
+    return ring_at(shared_address(shared), stages, stage_bytes, out_bytes, multicast);
 }
 
 /* ---- C: a warpgroup has buffers for boxes: one is stored while another is filled ---- */

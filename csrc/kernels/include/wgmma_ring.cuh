@@ -4,6 +4,7 @@
 #ifndef SMK_WGMMA_RING_CUH
 #define SMK_WGMMA_RING_CUH
 
+#include "cluster.cuh"
 #include "hopper.cuh"
 
 typedef struct ring {
@@ -11,12 +12,13 @@ typedef struct ring {
     int count, stage_bytes;
     int at;
     unsigned parity;
+    int multicast; /* blocks of the cluster, each of which copies to all; 1: a block has its own */
 } ring;
 
 /* Lays out shared memory from `shared`, a multiple of 1024, and initializes the barriers; for all
- * threads of the block. */
-__device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes,
-                                        int out_bytes) {
+ * threads of the block, or cluster. */
+__device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes, int out_bytes,
+                                        int multicast = 1) {
     ring r;
     r.stages = shared;
     r.out = r.stages + count * stage_bytes;
@@ -26,15 +28,19 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
     r.stage_bytes = stage_bytes;
     r.at = 0;
     r.parity = 0;
+    r.multicast = multicast;
     const int warp = warp_of_block();
     if (elect_one()) {
         for (int s = warp; s < count; s += 4 * (CONSUMERS + 1)) {
             barrier_init(r.full + 8 * s, 1);
-            barrier_init(r.empty + 8 * s, 4 * CONSUMERS);
+            barrier_init(r.empty + 8 * s, 4 * CONSUMERS * multicast);
         }
         barrier_init_done();
     }
-    __syncthreads();
+    if (multicast > 1)
+        cluster_begin();
+    else
+        __syncthreads();
     return r;
 }
 
@@ -46,10 +52,24 @@ __device__ __forceinline__ void next(ring &r) {
     }
 }
 
-/* This warp is done with a stage: lane 0 arrives, after all lanes have read. */
+/* This warp is done with a stage: lane 0 arrives, after all lanes have read; or a lane for each
+ * block that copies to the stage. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
+    const int lane = threadIdx.x % 32;
+    const unsigned empty = r.empty + 8 * stage;
     __syncwarp();
-    if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
+    if (r.multicast > 1) {
+        if (lane < r.multicast) barrier_arrive_of_rank(empty, lane);
+    } else if (lane == 0) {
+        barrier_arrive(empty);
+    }
+}
+
+/* For the thread that copies, after its last: waits until all blocks have released their stages.
+ * A block may not exit before others arrive at its barriers. */
+__device__ __forceinline__ void wait_for_releases(ring &r) {
+    for (int stage = 0; stage < r.count; stage++, next(r))
+        barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
 }
 
 /* The sum over `steps` stages: multiply(add) starts the products of one, which run until those of

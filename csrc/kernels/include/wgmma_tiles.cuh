@@ -166,6 +166,13 @@ finish(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, float (
     store<SWAPPED, A_ACROSS>(g, w, c_map, sum, r, consumer, row, column, at.z, turn, last);
 }
 
+/* An item of this block: of blocks that share B's tiles, the tile of its rank. */
+__device__ __forceinline__ block_work own_work_of(const wgmma_args &w, int item) {
+    block_work at = work_of(w, item);
+    at.tile.row = at.tile.row * w.multicast + (int)cluster_rank();
+    return at;
+}
+
 /* COLUMNS: the most that a tile has. */
 template <int COLUMNS, bool SWAPPED, int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
@@ -173,28 +180,31 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
-    block_work at = work_of(w, blockIdx.x); /* while other warps make the barriers */
-    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w));
+    const int first = (int)cluster_number();
+    block_work at = own_work_of(w, first); /* while other warps make the barriers */
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * OUT_BUFFERS * OUT_BUFFER,
+                       w.multicast);
     const int warp = warp_of_block();
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one()) {
-            for (int item = blockIdx.x; item < w.list.items;
-                 item += gridDim.x, at = work_of(w, item))
+            for (int item = first; item < w.list.items; item += w.list.at_once,
+                     at = own_work_of(w, item))
                 fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, at);
+            if (w.multicast > 1) wait_for_releases(r);
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
         unsigned turn = 0;
-        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
+        for (int item = first; item < w.list.items; item += w.list.at_once, at = own_work_of(w, item)) {
             float sum[COLUMNS / 2];
             sum_of_tile<A_ACROSS, B_ACROSS>(
                 sum, r, consumer, at.steps.end - at.steps.first,
                 min(w.columns, columns_of<SWAPPED>(g) - at.tile.column * w.columns));
             finish<SWAPPED, A_ACROSS>(g, w, c_map, sum, at, r, consumer, turn,
-                                      item + (int)gridDim.x >= w.list.items);
+                                      item + w.list.at_once >= w.list.items);
         }
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }

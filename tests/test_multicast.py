@@ -1,0 +1,108 @@
+"""Blocks of a cluster that share tiles of the second operand, each copied to all of them by one."""
+
+import math
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import assert_gemm, assert_same_bits, launches, random_matrix
+
+ROWS = [row for row in smemkern.variants("gemm") if "multicast" in row.params]
+PER_ROW = pytest.mark.parametrize(
+    ("row", "dtype"), [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
+)
+TILE = {"block_m": 64, "block_n": 64, "split": 1}
+
+
+def operands(rng, shape, layout, dtype):
+    m, n, k = shape
+    a = random_matrix(rng, (m, k) if layout[0] == "N" else (k, m), dtype)
+    b = random_matrix(rng, (k, n) if layout[1] == "N" else (n, k), dtype)
+    return a if layout[0] == "N" else a.T, b if layout[1] == "N" else b.T
+
+
+@PER_ROW
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("multicast", [2, 4])
+def test_no_hazards_no_conflicts_and_the_same_bits(row, dtype, layout, multicast, rng, draw):
+    """Of any number of tiles: some blocks of a cluster may have none."""
+    shape = 8 * draw.randint(1, 50), 8 * draw.randint(1, 30), 8 * draw.randint(1, 50)
+    swapped, split = draw.choice([1, 2]), draw.choice([1, 3])
+    a, b = operands(rng, shape, layout, dtype)
+    chosen = {**TILE, "split": split, "swapped": swapped}
+    trace = smemkern.trace("gemm", a, b, variant=row.name, **chosen, multicast=multicast)
+    assert trace.hazards == ()
+    assert [r for r in trace.shared if r.wavefronts != r.ideal] == []
+    alone = smemkern.gemm(a, b, variant=row.name, device="emu", **chosen, multicast=1)
+    assert_same_bits(trace.result, alone)
+    assert_gemm(trace.result, a, b, row=row)
+
+
+@PER_ROW
+@pytest.mark.parametrize("multicast", [1, 2, 4])
+def test_second_operand_is_read_once_per_cluster(row, dtype, multicast):
+    """Eight rows of tiles of 64 x 64, ten steps of 128 bytes of K."""
+    k = 1280 // np.dtype(dtype).itemsize
+    a, b = np.zeros((8 * 64, k), dtype), np.zeros((64, k), dtype).T
+    trace = smemkern.trace("gemm", a, b, variant=row.name, **TILE, swapped=1, multicast=multicast)
+    copies = [r for r in trace.global_ if r.op == "bulk" and r.direction == "read"]
+    of_a, of_b = 8 * 10 * 64 * 4, 8 // multicast * 10 * 64 * 4
+    assert sum(r.sectors for r in copies) == of_a + of_b
+
+
+@PER_ROW
+def test_tiles_below_each_other_are_a_cluster(row, dtype):
+    """9 x 2 tiles, of the transposes too: 3 clusters per column, with three empty tiles."""
+    for m, n, swapped in ((9 * 64, 2 * 64, 1), (2 * 64, 9 * 64, 2)):
+        a, b = np.zeros((m, 256), dtype), np.zeros((n, 256), dtype).T
+        a, b = (np.asfortranarray(a), np.ascontiguousarray(b)) if swapped == 2 else (a, b)
+        for multicast in (1, 2, 4):
+            *_, last = launches(a, b, row, **TILE, swapped=swapped, multicast=multicast)
+            assert last["grid"][0] == math.ceil(9 / multicast) * multicast * 2
+            assert max(1, last["cluster"]) == multicast
+
+
+def test_thin_tiles_ignore_it():
+    for row in (row for row in ROWS if row.name != "tf32"):
+        a, b = np.zeros((640, 640), row.dtypes[0]), np.zeros((640, 16), row.dtypes[0])
+        given = {"block_m": 64, "block_n": 8, "split": 1}
+        plans = [launches(a, b, row, **given, multicast=n) for n in (1, 4)]
+        assert [one["cluster"] for one in plans[0]] == [one["cluster"] for one in plans[1]]
+
+
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [
+        ("if (lane < r.multicast) barrier_arrive_of_rank(empty, lane)", "if (lane == 0) arrive_4"),
+        ("        barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);", ";"),
+    ],
+    ids=["a stage is filled when all blocks have read it", "blocks wait for each other before they exit"],
+)
+def test_each_wait_is_needed(there, instead, tmp_path, nvrtc):
+    """Without one the race is found. Compiled from sources, in a process of its own: modules stay
+    loaded."""
+    kernels = shutil.copytree(smemkern._core.config()["kernels"], tmp_path / "kernels")
+    header = kernels / "include" / "wgmma_ring.cuh"
+    text = header.read_text()
+    assert text.count(there) == 1
+    arrive_4 = "for (int i = 0; i < r.multicast; i++) barrier_arrive(empty)"
+    header.write_text(text.replace(there, instead.replace("arrive_4", arrive_4)))
+    code = (
+        "import sys, numpy as np, smemkern\n"
+        "smemkern._core.configure(sys.argv[1], sys.argv[2])\n"
+        "a, b = np.ones((256, 1024), 'f2'), np.ones((1024, 64), 'f2')\n"
+        "trace = smemkern.trace('gemm', a, b, variant='fp16', block_m=64, block_n=64, split=1,\n"
+        "                       swapped=1, multicast=4)\n"
+        "print(len(trace.hazards), *trace.hazards, sep='\\n')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "no images"), str(kernels)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.splitlines()[0]) > 0
