@@ -23,6 +23,7 @@ from typing import Any
 
 import records
 from drawn import log_uniform, medians, seeded
+from packing import dot, packing_costs
 from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
@@ -105,10 +106,12 @@ def expected(
 ) -> float:
     from smemkern import _core
 
-    terms = _core.ring_terms((*shape, batch), tile, layout, multiprocessors, itemsize)
+    terms, packing = _core.ring_terms(
+        *((*shape, batch), tile, layout, multiprocessors, itemsize, True)
+    )
     kernel, multicast, width = row_of(itemsize, shape, tile)
     costs = read_costs()[list(MOST_COLUMNS).index(kernel)][multicast][width]
-    return math.fsum(term * cost for term, cost in zip(terms, costs, strict=True))
+    return dot(terms, costs) + dot(packing, packing_costs())
 
 
 def measure(minutes: float, seed: int | None = None) -> Record:
@@ -189,12 +192,13 @@ def add_terms(record: Record, line: Record) -> None:
 
     line.setdefault("itemsize", 2)
     line["cuBLAS"] = line["us"].pop("cuBLAS")
-    line["terms"] = {}
+    line["terms"], line["packing"] = {}, {}
     for tile in line["us"]:
-        line["terms"][tile] = _core.ring_terms(
+        line["terms"][tile], packing = _core.ring_terms(
             *((*line["shape"], line["batch"]), tile_of(tile)),
-            *(line["layout"], record["multiprocessors"], line["itemsize"]),
+            *(line["layout"], record["multiprocessors"], line["itemsize"], True),
         )
+        line["packing"][tile] = dot(packing, packing_costs())
 
 
 def is_disturbed(line: Record) -> bool:
@@ -208,7 +212,7 @@ def fitted(lines: list[Record]) -> dict[Row, Any]:
     samples: dict[Row, list[Any]] = {}
     for line in lines:
         for tile, us in line["us"].items():
-            sample = line["terms"][tile], us, min(line["us"].values())
+            sample = line["terms"][tile], us - line["packing"][tile], min(line["us"].values())
             samples.setdefault(cost_of(line, tile), []).append(sample)
     return {
         which: fit(*(np.array(column) for column in zip(*rows, strict=True)))
@@ -221,7 +225,10 @@ def regret(costs: dict[Row, Any], lines: list[Record]) -> float:
 
     def ratio(line: Record) -> float:
         us = line["us"]
-        chosen = min(us, key=lambda tile: costs[cost_of(line, tile)] @ line["terms"][tile])
+        def predicted(tile: str) -> float:
+            return float(costs[cost_of(line, tile)] @ line["terms"][tile]) + line["packing"][tile]
+
+        chosen = min(us, key=predicted)
         return float(us[chosen] / min(us.values()))
 
     return statistics.geometric_mean(map(ratio, lines))

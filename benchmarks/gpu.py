@@ -37,6 +37,7 @@ STEPS = (
     "tests",
     "sanitizers",
     "exact",
+    "packing",
     "columns",
     "tune",
     "gemm",
@@ -283,6 +284,13 @@ def tune(results: Results, minutes: float, dtypes: list[str]) -> Record:
     return save_apart(results, "times", measure(minutes, dtypes))
 
 
+def packing(results: Results, minutes: float) -> Record:
+    """Of launches that pack operands: packing.py fits the planner's prediction to them."""
+    from packing import measure
+
+    return save_apart(results, "packing", measure(minutes))
+
+
 def columns(results: Results, minutes: float) -> Record:
     """Of tiles: columns.py fits the planner's table to them."""
     from columns import measure
@@ -344,7 +352,7 @@ def main() -> int:
     parser.add_argument(
         "--draws", type=int, default=60, help="random calls of each kind in `sweep`"
     )
-    parser.add_argument("--minutes", type=float, default=6, help="that `columns` or `tune` takes")
+    parser.add_argument("--minutes", type=float, default=6, help="that `packing`, `columns` or `tune` takes")
     parser.add_argument("--dtypes", nargs="*", default=[], help="that `tune` draws; default: all")
     parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
@@ -368,6 +376,7 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
+        "packing": lambda: packing(results, options.minutes),
         "columns": lambda: columns(results, options.minutes),
         "tune": lambda: tune(results, options.minutes, options.dtypes),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),

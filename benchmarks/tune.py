@@ -26,6 +26,8 @@ from drawn import candidates_of, draw, medians, seeded
 from sweep import Shape, operands, shapes
 
 Record = dict[str, Any]
+# Times are of tiles that no blocks share; what sharing saves the planner predicts (columns.py).
+ALONE = {name: {"multicast": 1} for name in ("fp16", "bf16", "tf32")}
 TWINS = {"bf16": "fp16", "mma_bf16": "mma_fp16"}
 MOST_OPERATIONS = 2**37  # of one product
 # Of every 12 calls. Kernels for bfloat16 and float16 are the same, and fitted together.
@@ -67,7 +69,7 @@ def time_call(torch: Any, dtype: str, batch: int, shape: Shape, layout: str) -> 
     if dtype == "float32":
         work["cuBLAS TF32"] = partial(cublas, True)
     for name, params in candidates_of(dtype, ACCURACIES[-1], batch, shape, layout, far=12):
-        run = partial(smemkern.gemm, a, b, variant=name, out=out, **params)
+        run = partial(smemkern.gemm, a, b, variant=name, out=out, **params, **ALONE.get(name, {}))
         work[label_of(name, params)] = run
     times = medians(torch, work, 0.015)
     return {
@@ -108,6 +110,7 @@ def lines_of(calls: list[Record]) -> Iterator[Any]:
         for label, us in call["us"].items():
             name, *words = label.split()
             params = {key: int(value) for key, value in (word.split("=") for word in words)}
+            params |= ALONE.get(name, {})
             ms, same = us * 1e-3, {dtype: name}
             if dtype.endswith("float16"):
                 same["bfloat16" if dtype == "float16" else "float16"] = twins.get(name, name)
@@ -167,8 +170,11 @@ def main() -> None:
         for call in record["lines"]
     ]
 
+    alone = [row._replace(params=row.params | ALONE.get(row.variant, {})) for row in table]
+
     def fitted(some: list[Record]) -> list[Any]:
-        return Bench(Rows(lines_of(some)), device).fitted(table)[0]
+        rows = Bench(Rows(lines_of(some)), device).fitted(alone)[0]
+        return [new._replace(params=old.params) for new, old in zip(rows, table, strict=True)]
 
     half = fitted(calls[::2])
     for title, rows in (("packaged", table), ("fitted to the other half", half)):

@@ -17,6 +17,10 @@
  *          nothing         not at all: wrong
  *          parts           its first 8 of each 16 bytes by stores; cp.async copies these, fills with 0
  *      Each is copied to the host; <mode>_read: copied by another kernel before.
+ *      sync <mode>    the warps of a block meet at a named barrier
+ *          one             at one place of the code
+ *          two             half of them at another
+ *          two_red         likewise, by bar.red
  */
 #include <cstdio>
 #include <cstdlib>
@@ -187,6 +191,52 @@ __global__ void read_parts(const float *y, float *z) {
         z[i] = tile[i];
 }
 
+enum meeting { ONE, TWO, TWO_RED };
+
+__device__ int meet(bool reduces) {
+    int all = 1;
+    if (reduces)
+        asm volatile("{\n.reg .pred p, all;\nsetp.ne.u32 p, %1, 0;\n"
+                     "bar.red.and.pred all, 3, %2, p;\nselp.u32 %0, 1, 0, all;\n}"
+                     : "=r"(all)
+                     : "r"(1), "n"((int)THREADS)
+                     : "memory");
+    else
+        asm volatile("bar.sync 3, %0;" ::"n"((int)THREADS) : "memory");
+    return all;
+}
+
+/* Each thread reads what one of the other half has stored. */
+template <meeting HOW> __global__ void hand_across(int *y) {
+    __shared__ int x[THREADS];
+    const int t = threadIdx.x;
+    int all = 1;
+    x[t] = t;
+    if (HOW == ONE) {
+        meet(false);
+    } else if (t < THREADS / 2) {
+        all = meet(HOW == TWO_RED);
+        asm volatile("// not merged with the other");
+    } else {
+        all = meet(HOW == TWO_RED);
+    }
+    y[t] = all * x[t ^ THREADS / 2];
+}
+
+static int sync(const char *mode) {
+    int *y, host[THREADS];
+    CHECK(cudaMalloc(&y, sizeof host));
+    if (!strcmp(mode, "one")) hand_across<ONE><<<1, THREADS>>>(y);
+    if (!strcmp(mode, "two")) hand_across<TWO><<<1, THREADS>>>(y);
+    if (!strcmp(mode, "two_red")) hand_across<TWO_RED><<<1, THREADS>>>(y);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(host, y, sizeof host, cudaMemcpyDeviceToHost));
+    int wrong = 0;
+    for (int i = 0; i < THREADS; i++)
+        wrong += host[i] != (i ^ THREADS / 2);
+    return wrong;
+}
+
 static CUtensorMap map_of(float *y) {
     void *found = nullptr;
     cudaDriverEntryPointQueryResult result;
@@ -260,7 +310,9 @@ static int init(const char *mode) {
 
 int main(int count, char **words) {
     if (count != 3) return 2;
-    int wrong = strcmp(words[1], "race") ? init(words[2]) : race(words[2]);
+    const int wrong = !strcmp(words[1], "race")   ? race(words[2])
+                      : !strcmp(words[1], "sync") ? sync(words[2])
+                                                  : init(words[2]);
     printf("WRONG %d\n", wrong);
     return 0;
 }

@@ -100,11 +100,11 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
 }
 
 /* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. wgmma reads
- * only K-major 32-bit operands from shared memory; of tf32, ring_choose() counts what is packed. */
+ * only K-major 32-bit operands from shared memory. ring_choose() counts what its variants pack. */
 static bool packs(const smk_timing *t, const smk_query *q) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const bool readable = is_aligned(q) && (t->dtype->itemsize != 4 || q->k_major[0]);
-    if (kind->by_columns[0].columns) return false;
+    if (kind->columns) return false;
     return t->variant->ozaki.pack || wgmma_scales(kind, t->dtype->itemsize) ||
            (kind->terms && !readable);
 }

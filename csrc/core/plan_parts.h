@@ -179,7 +179,8 @@ typedef struct ring_operand {
  * MN-major. */
 ring_operand ring_operand_of(bool mn_major, int64_t pitch);
 
-/* Those of contiguous matrices. sizes: M, N, K. Not aligned: TMA cannot read them. */
+/* Those of contiguous matrices. sizes: M, N, K. Not aligned: TMA cannot read one of them, by its
+ * size; or neither, if sizes do not say which. */
 void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t itemsize, bool aligned,
                    ring_operand out[2]);
 
@@ -218,8 +219,6 @@ enum {
     RING_ZEROS,     /* of RING_BYTES_IN: what TMA writes for rows and columns that do not exist */
     RING_ODD,       /* of RING_BYTES_IN: rows that do not begin at whole sectors */
     RING_BUSY,      /* RING_BYTES_IN times RING_SHARE */
-    RING_PACKS,     /* 1: a launch packs operands */
-    RING_PACKED,    /* their bytes, in 10 MB */
     RING_ODD_C,     /* RING_RESULT, if C's rows do not begin at whole sectors */
     RING_TERMS
 };
@@ -228,6 +227,18 @@ enum {
 void ring_swap(ring_work *work);
 
 void ring_terms(const ring_work *work, double out[RING_TERMS]);
+
+/* What a launch counts that packs operands (kernels/include/wgmma_pack.cuh). */
+enum {
+    PACK_CALL,        /* 1: there is one */
+    PACK_SHORT_LINES, /* of up to PACK_SHORT bytes, in thousands */
+    PACK_LINES,       /* longer ones, in thousands */
+    PACK_LINE_BYTES,  /* of all lines, in MB */
+    PACK_TILES,       /* of PACK_TILE x PACK_TILE, that are transposed, in thousands */
+    PACK_TERMS
+};
+
+void ring_pack_terms(const ring_work *work, double out[PACK_TERMS]);
 
 /* Predicted microseconds. */
 double ring_predicts(const ring_work *work);

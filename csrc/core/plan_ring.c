@@ -5,7 +5,8 @@
  * edge. All widths are tried, each with the numbers of ranges that fill up to two waves. The
  * predicted time is a sum of terms, which are counted here, times their costs. There is a row of
  * costs per kernel, width and number of blocks that share tiles (ring_costs.def): a width has
- * instructions of its own, and a ring of its own depth. benchmarks/columns.py fits the costs to random calls, each timed with all widths
+ * instructions of its own, and a ring of its own depth. A launch before it may pack operands
+ * (pack_costs.def). benchmarks/columns.py fits the costs to random calls, each timed with all widths
  * and several numbers of ranges.
  */
 #include "plan_parts.h"
@@ -23,6 +24,10 @@ static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on prod
  * ONLY_COLUMNS. */
 static const float COSTS[][RING_MOST_MULTICAST / 2 + 1][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
+};
+
+static const float PACK_COSTS[PACK_TERMS] = {
+#include "pack_costs.def"
 };
 
 /* A tile of a tf32 product that has all its columns. */
@@ -102,9 +107,14 @@ ring_operand ring_operand_of(bool mn_major, int64_t pitch) {
 
 void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t itemsize, bool aligned,
                    ring_operand out[2]) {
-    for (int i = 0; i < 2; i++)
-        out[i] = ring_operand_of(!k_major[i],
-                                 aligned ? (k_major[i] ? sizes[2] : sizes[i]) * itemsize : 1);
+    bool says = false; /* a size, which one TMA cannot read */
+    for (int i = 0; i < 2; i++) {
+        const int64_t pitch = (k_major[i] ? sizes[2] : sizes[i]) * itemsize;
+        out[i] = ring_operand_of(!k_major[i], aligned ? round_up(pitch, TMA_ALIGN) : pitch);
+        says |= out[i].packed;
+    }
+    for (int i = 0; i < 2 && !aligned && !says; i++)
+        out[i] = ring_operand_of(!k_major[i], 1);
 }
 
 /* Whether rows do not begin at whole sectors of global memory. */
@@ -187,9 +197,35 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
     const double row_of_c = (c->swapped ? c->m : c->n) * (double)c->itemsize;
     out[RING_ODD_C] = (int64_t)row_of_c % SECTOR_BYTES ? out[RING_RESULT] : 0;
-    out[RING_PACKS] = x[0].packed || x[1].packed;
-    out[RING_PACKED] = ((x[0].packed ? c->m : 0) + (x[1].packed ? c->n : 0)) * c->steps *
-                       STEP_BYTES * c->batch * 1e-7;
+}
+
+void ring_pack_terms(const ring_work *c, double out[PACK_TERMS]) {
+    const double k = c->steps * STEP_BYTES / (double)c->itemsize;
+    ring_operand x[2];
+    operands_of(c, x);
+    for (int i = 0; i < PACK_TERMS; i++)
+        out[i] = 0;
+    for (int i = 0; i < 2; i++) {
+        if (!x[i].packed) continue;
+        const bool mn_major = c->operands[i].mn_major, keeps = i == 0 || c->itemsize == 2;
+        const double rows = i ? c->n : c->m, lines = (mn_major ? k : rows) * c->batch * 1e-3;
+        const double bytes = (mn_major ? rows : k) * (double)c->itemsize; /* of a line */
+        out[PACK_CALL] = 1;
+        if (mn_major && (!keeps || rows < PACK_TILE)) {
+            out[PACK_TILES] += up(rows / PACK_TILE) * up(k / PACK_TILE) * c->batch * 1e-3;
+            continue;
+        }
+        out[bytes <= PACK_SHORT ? PACK_SHORT_LINES : PACK_LINES] += lines;
+        out[PACK_LINE_BYTES] += lines * bytes * 1e-3;
+    }
+}
+
+static double pack_predicts(const ring_work *c) {
+    double terms[PACK_TERMS], sum = 0;
+    ring_pack_terms(c, terms);
+    for (int i = 0; i < PACK_TERMS; i++)
+        sum += terms[i] * (double)PACK_COSTS[i];
+    return sum;
 }
 
 double ring_predicts(const ring_work *c) {
@@ -197,7 +233,7 @@ double ring_predicts(const ring_work *c) {
     const int width = c->columns == THIN_UNIT      ? ((int)c->n - 1) / 32
                       : c->columns == ONLY_COLUMNS ? 0
                                                    : THIN_WIDTHS - 1 + (int)c->columns / 32;
-    double terms[RING_TERMS], sum = 0;
+    double terms[RING_TERMS], sum = pack_predicts(c);
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
         sum += terms[i] * (double)COSTS[kernel][(int)c->multicast / 2][width][i];

@@ -238,14 +238,27 @@ static bool read_layout(const char *layout, bool k_major[2]) {
     return form >= 0;
 }
 
+static PyObject *tuple_of(const double *x, int n) {
+    PyObject *result = PyTuple_New(n);
+    for (int i = 0; result && i < n; i++) {
+        PyObject *term = PyFloat_FromDouble(x[i]);
+        if (term == NULL)
+            Py_CLEAR(result);
+        else
+            PyTuple_SET_ITEM(result, i, term);
+    }
+    return result;
+}
+
 PyObject *choose_ring_terms(PyObject *args) {
     const char *layout;
     long long m, n, k, batch;
-    int rows, columns, ranges, swapped, multicast, multiprocessors, itemsize;
+    int rows, columns, ranges, swapped, multicast, multiprocessors, itemsize, aligned;
     bool k_major[2];
-    double x[RING_TERMS];
-    if (!PyArg_ParseTuple(args, "(LLLL)(iiipi)sii:ring_terms", &m, &n, &k, &batch, &rows, &columns,
-                          &ranges, &swapped, &multicast, &layout, &multiprocessors, &itemsize) ||
+    double x[RING_TERMS], packing[PACK_TERMS];
+    if (!PyArg_ParseTuple(args, "(LLLL)(iiipi)siip:ring_terms", &m, &n, &k, &batch, &rows, &columns,
+                          &ranges, &swapped, &multicast, &layout, &multiprocessors, &itemsize,
+                          &aligned) ||
         !read_layout(layout, k_major))
         return NULL;
     ring_work work = {.itemsize = itemsize,
@@ -258,18 +271,11 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .columns = columns,
                       .ranges = ranges,
                       .multicast = multicast};
-    ring_operands((int64_t[]){m, n, k}, k_major, itemsize, true, work.operands);
+    ring_operands((int64_t[]){m, n, k}, k_major, itemsize, aligned, work.operands);
     if (swapped) ring_swap(&work);
     ring_terms(&work, x);
-    PyObject *result = PyTuple_New(RING_TERMS);
-    for (int i = 0; result && i < RING_TERMS; i++) {
-        PyObject *term = PyFloat_FromDouble(x[i]);
-        if (term == NULL)
-            Py_CLEAR(result);
-        else
-            PyTuple_SET_ITEM(result, i, term);
-    }
-    return result;
+    ring_pack_terms(&work, packing);
+    return Py_BuildValue("NN", tuple_of(x, RING_TERMS), tuple_of(packing, PACK_TERMS));
 }
 
 PyObject *choose_predict(PyObject *args) {

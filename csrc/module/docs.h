@@ -164,9 +164,10 @@ static const char predict_doc[] =
 
 static const char ring_terms_doc[] =
     "ring_terms((M, N, K, batch), (block_m, block_n, split, swapped, multicast), layout,\n"
-    "           multiprocessors, itemsize, /)\n"
+    "           multiprocessors, itemsize, aligned, /)\n"
     "--\n\n"
-    "The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c).\n";
+    "The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c), and\n"
+    "those of the launch that packs its operands. Not aligned: TMA cannot read both.\n";
 
 static const char variants_doc[] =
     "variants()\n"
