@@ -126,10 +126,6 @@ template <int ALIGNED> constexpr bool IS_ASYNC = ALIGNED * sizeof(REAL) >= 4;
  * more registers than there are. */
 constexpr bool PAIRS = sizeof(REAL) == 2 && WARP_M * WARP_N < 64 * 64;
 
-/* Copies of single 16-bit elements, 16 bytes each, that a thread has in registers at a time: where
- * sums take few, more of them wait for memory together. */
-constexpr int IN_REGISTERS = WARP_M * WARP_N <= 16 * 32 ? 8 : WARP_M * WARP_N <= 32 * 32 ? 4 : 1;
-
 /* A thread's share of the copies of an operand's tiles of LINES lines: WIDE elements each, a warp's
  * lanes along a row. ALIGNED: rows begin and end at multiples of so many elements. A thread's copies
  * are DOWN rows or LANES copies apart, which are compile-time constants, so a row of copies needs
@@ -215,16 +211,14 @@ typedef struct operand_matrix {
 template <order OF_A, order OF_B, int ALIGNED> struct tile_copies {
     typedef copies<OF_A, BLOCK_M, ALIGNED> of_a;
     typedef copies<OF_B, BLOCK_N, ALIGNED> of_b;
-    /* If not, copies go through registers, IN_REGISTERS at a time: stored so many steps later. */
+    /* If not, copies go through registers: stored when the next is loaded, or after the last. */
     static constexpr bool ASYNC = IS_ASYNC<ALIGNED>;
-    static constexpr int COPIES = of_a::COUNT + of_b::COUNT;
-    static constexpr int WAITING = ASYNC ? 0 : COPIES < IN_REGISTERS ? COPIES : IN_REGISTERS;
-    static constexpr int COUNT = COPIES + WAITING;
+    static constexpr int COPIES = of_a::COUNT + of_b::COUNT, COUNT = COPIES + !ASYNC;
 
     of_a a;
     of_b b;
     long long left; /* of K, from this tile on */
-    REAL passing[WAITING ? WAITING : 1][CHUNK];
+    REAL passing[CHUNK];
 
     __device__ __forceinline__ void start(const operand_matrix &A, const operand_matrix &B,
                                           long long K) {
@@ -235,22 +229,12 @@ template <order OF_A, order OF_B, int ALIGNED> struct tile_copies {
     /* Copy i of COUNT, in order; the last one moves on to the next tile. */
     __device__ __forceinline__ void copy(unsigned stage, int i) {
         const int k_left = (int)min(left, (long long)BLOCK_K), of_b_i = i - of_a::COUNT;
-        if constexpr (ASYNC) {
-            if (i < of_a::COUNT)
-                a.copy(stage, i, k_left);
-            else if (i < COPIES)
-                b.copy(stage + A_TILE, of_b_i, k_left);
-        } else {
-            REAL(&own)[CHUNK] = passing[i % WAITING];
-            const int stored = i - WAITING;
-            if (stored >= 0 && stored < of_a::COUNT)
-                a.store(stage, stored, own);
-            else if (stored >= of_a::COUNT && stored < COPIES)
-                b.store(stage + A_TILE, stored - of_a::COUNT, own);
-            if (i < of_a::COUNT)
-                a.load(own, i, k_left);
-            else if (i < COPIES)
-                b.load(own, of_b_i, k_left);
+        if (!ASYNC && i > 0 && i <= of_a::COUNT) a.store(stage, i - 1, passing);
+        if (!ASYNC && i > of_a::COUNT && i <= COPIES) b.store(stage + A_TILE, of_b_i - 1, passing);
+        if (i < of_a::COUNT) {
+            ASYNC ? a.copy(stage, i, k_left) : a.load(passing, i, k_left);
+        } else if (i < COPIES) {
+            ASYNC ? b.copy(stage + A_TILE, of_b_i, k_left) : b.load(passing, of_b_i, k_left);
         }
         if (i == COUNT - 1) left -= BLOCK_K;
     }
