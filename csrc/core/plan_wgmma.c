@@ -386,6 +386,8 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.stage_bytes =
             (int)(stage_bytes_of(&operands[0]) + stage_bytes_of(&operands[1]));
         w->args->wgmma.multicast = (int)multicast;
+        w->args->wgmma.share =
+            (int)((operands[1].mn_major ? operands[1].deep : tile_columns) / multicast);
         w->args->wgmma.swapped = swapped;
         w->args->wgmma.stages = (int)ring_stages(w->form, tile, (int64_t)product->shared_bytes);
     }

@@ -26,18 +26,9 @@ template <int B_ACROSS> __device__ __forceinline__ int stage_size(const wgmma_ar
     return A_TILE + (B_ACROSS ? (w.columns + 63) / 64 * 64 : w.columns) * 128;
 }
 
-/* Copies a box of B to a stage, of this block or of all that share it. */
-__device__ __forceinline__ void load_shared(const ring &r, unsigned to, const tensor_map *map,
-                                            unsigned full, int column, int row, int z) {
-    if (r.multicast > 1)
-        tma_load_multicast(to, map, full, column, row, z, (1 << r.multicast) - 1);
-    else
-        tma_load(to, map, full, column, row, z);
-}
-
 /* Fills the next stage with the tiles of one step of K. A K-major tile is one box; an MN-major one
- * has a box per 128 bytes of its rows. Of B's, blocks that share them copy equal parts: of the
- * columns, or, if it is MN-major, of k. */
+ * has a box per 128 bytes of its rows. Of B's, blocks that share them copy equal parts, each to all
+ * of them: of the columns, or, if it is MN-major, of k. */
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
                                      const tensor_map *a_map, const tensor_map *b_map,
@@ -54,15 +45,23 @@ __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
     } else {
         tma_load(a, a_map, full, k, row, z_a);
     }
-    const int rank = r.multicast > 1 ? (int)cluster_rank() : 0;
-    const int mine = rank * ((B_ACROSS ? STEP_K : w.columns) / r.multicast);
-    if (B_ACROSS) {
+    if (r.multicast > 1) {
+        const int mine = (int)cluster_rank() * w.share;
+        const unsigned all = (1 << r.multicast) - 1;
+        if (B_ACROSS) {
+#pragma unroll 1
+            for (int n = 0; n < w.columns; n += 64)
+                tma_load_multicast(b + (n + mine) * 128, b_map, full, column + n, k + mine, z_b,
+                                   all);
+        } else {
+            tma_load_multicast(b + mine * 128, b_map, full, k, column + mine, z_b, all);
+        }
+    } else if (B_ACROSS) {
 #pragma unroll
         for (int n = 0; n < 256; n += 64)
-            if (n < w.columns)
-                load_shared(r, b + (n + mine) * 128, b_map, full, column + n, k + mine, z_b);
+            if (n < w.columns) tma_load(b + n * 128, b_map, full, column + n, k, z_b);
     } else {
-        load_shared(r, b + mine * 128, b_map, full, k, column + mine, z_b);
+        tma_load(b, b_map, full, k, column, z_b);
     }
 }
 

@@ -169,7 +169,7 @@ finish(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, float (
 /* An item of this block: of blocks that share B's tiles, the tile of its rank. */
 __device__ __forceinline__ block_work own_work_of(const wgmma_args &w, int item) {
     block_work at = work_of(w, item);
-    at.tile.row = at.tile.row * w.multicast + (int)cluster_rank();
+    if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + (int)cluster_rank();
     return at;
 }
 
