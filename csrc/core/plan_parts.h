@@ -195,7 +195,7 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
  * Swapped: sizes and operands are those of the product of the transposes. */
 typedef struct ring_work {
     int64_t itemsize;
-    double m, n, steps, batch, multiprocessors;
+    double m, n, k, steps, batch, multiprocessors;
     double rows, columns, ranges, multicast;
     ring_operand operands[2];
     bool swapped;
@@ -235,6 +235,7 @@ enum {
     PACK_LINES,       /* longer ones, in thousands */
     PACK_LINE_BYTES,  /* of all lines, in MB */
     PACK_TILES,       /* of PACK_TILE x PACK_TILE, that are transposed, in thousands */
+    PACK_TILE_BYTES,  /* of what they hold, in MB */
     PACK_TERMS
 };
 

@@ -200,7 +200,6 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
 }
 
 void ring_pack_terms(const ring_work *c, double out[PACK_TERMS]) {
-    const double k = c->steps * STEP_BYTES / (double)c->itemsize;
     ring_operand x[2];
     operands_of(c, x);
     for (int i = 0; i < PACK_TERMS; i++)
@@ -208,11 +207,12 @@ void ring_pack_terms(const ring_work *c, double out[PACK_TERMS]) {
     for (int i = 0; i < 2; i++) {
         if (!x[i].packed) continue;
         const bool mn_major = c->operands[i].mn_major, keeps = i == 0 || c->itemsize == 2;
-        const double rows = i ? c->n : c->m, lines = (mn_major ? k : rows) * c->batch * 1e-3;
-        const double bytes = (mn_major ? rows : k) * (double)c->itemsize; /* of a line */
+        const double rows = i ? c->n : c->m, lines = (mn_major ? c->k : rows) * c->batch * 1e-3;
+        const double bytes = (mn_major ? rows : c->k) * (double)c->itemsize; /* of a line */
         out[PACK_CALL] = 1;
         if (mn_major && (!keeps || rows < PACK_TILE)) {
-            out[PACK_TILES] += up(rows / PACK_TILE) * up(k / PACK_TILE) * c->batch * 1e-3;
+            out[PACK_TILES] += up(rows / PACK_TILE) * up(c->k / PACK_TILE) * c->batch * 1e-3;
+            out[PACK_TILE_BYTES] += lines * bytes * 1e-3;
             continue;
         }
         out[bytes <= PACK_SHORT ? PACK_SHORT_LINES : PACK_LINES] += lines;
@@ -304,6 +304,7 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     ring_work c = {.itemsize = dtype->itemsize,
                    .m = (double)sizes[0],
                    .n = (double)sizes[1],
+                   .k = (double)sizes[2],
                    .steps = (double)steps,
                    .batch = (double)batch,
                    .multiprocessors = (double)multiprocessors,

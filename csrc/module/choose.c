@@ -264,6 +264,7 @@ PyObject *choose_ring_terms(PyObject *args) {
     ring_work work = {.itemsize = itemsize,
                       .m = (double)m,
                       .n = (double)n,
+                      .k = (double)k,
                       .steps = (double)ceil_div(k * itemsize, STEP_BYTES),
                       .batch = (double)batch,
                       .multiprocessors = multiprocessors,
