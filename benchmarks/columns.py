@@ -225,6 +225,7 @@ def regret(costs: dict[Row, Any], lines: list[Record]) -> float:
 
     def ratio(line: Record) -> float:
         us = line["us"]
+
         def predicted(tile: str) -> float:
             return float(costs[cost_of(line, tile)] @ line["terms"][tile]) + line["packing"][tile]
 
@@ -270,7 +271,9 @@ def main() -> None:
     for kernel, most in MOST_COLUMNS.items():
         tables = [
             [
-                "{" + ", ".join(f"{x:.4g}" for x in costs.get((kernel, multicast, w), untimed)) + "}"
+                "{"
+                + ", ".join(f"{x:.4g}" for x in costs.get((kernel, multicast, w), untimed))
+                + "}"
                 for w in range((THIN + most) // 32)
             ]
             for multicast in range(len(MULTICAST))

@@ -352,7 +352,9 @@ def main() -> int:
     parser.add_argument(
         "--draws", type=int, default=60, help="random calls of each kind in `sweep`"
     )
-    parser.add_argument("--minutes", type=float, default=6, help="that `packing`, `columns` or `tune` takes")
+    parser.add_argument(
+        "--minutes", type=float, default=6, help="that `packing`, `columns` or `tune` takes"
+    )
     parser.add_argument("--dtypes", nargs="*", default=[], help="that `tune` draws; default: all")
     parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"

@@ -643,13 +643,16 @@ def predict(
 
 def ring_terms(
     sizes: tuple[int, int, int, int],
-    tile: tuple[int, int, int, bool],
+    tile: tuple[int, int, int, bool, int],
     layout: str,
     multiprocessors: int,
     itemsize: int,
+    aligned: bool,
     /,
-) -> tuple[float, ...]:
-    """The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c)."""
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c), and
+    those of the launch that packs its operands. Not aligned: TMA cannot read both.
+    """
 
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:
     """The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer."""

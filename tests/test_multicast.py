@@ -80,7 +80,10 @@ def test_thin_tiles_ignore_it():
         ("if (lane < r.multicast) barrier_arrive_of_rank(empty, lane)", "if (lane == 0) arrive_4"),
         ("        barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);", ";"),
     ],
-    ids=["a stage is filled when all blocks have read it", "blocks wait for each other before they exit"],
+    ids=[
+        "a stage is filled when all blocks have read it",
+        "blocks wait for each other before they exit",
+    ],
 )
 def test_each_wait_is_needed(there, instead, tmp_path, nvrtc):
     """Without one the race is found. Compiled from sources, in a process of its own: modules stay

@@ -16,9 +16,9 @@ STEP = 4  # of the terms that `auto` counts: what the planner predicts
 LAYOUTS = ("NN", "NT", "TN", "TT")
 NAMES = (
     *("call", "tiles", "steps", "bytes in", "bytes out", "parts", "sums", "cluster", "operands"),
-    *("share", "longer", "result", "far", "swapped", "zeros", "odd", "busy", "packs", "packed"),
-    "odd result",
+    *("share", "longer", "result", "far", "swapped", "zeros", "odd", "busy", "odd result"),
 )
+PACKING = ("call", "short lines", "lines", "line bytes", "tiles", "tile bytes")
 
 
 def cheapest(itemsize, shape, batch, layout, block_m):
@@ -31,8 +31,14 @@ def cheapest(itemsize, shape, batch, layout, block_m):
 
 
 def terms_of(sizes, tile, layout, itemsize=2, multicast=1):
-    found = _core.ring_terms(sizes, (*tile, multicast), layout, MULTIPROCESSORS, itemsize)
+    found, _ = _core.ring_terms(sizes, (*tile, multicast), layout, MULTIPROCESSORS, itemsize, True)
     return dict(zip(NAMES, found, strict=True))
+
+
+def packing_of(sizes, layout, itemsize, swapped=False, aligned=True):
+    tile = (64, 64, 1, swapped, 1)
+    _, found = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, aligned)
+    return dict(zip(PACKING, found, strict=True))
 
 
 @pytest.mark.parametrize(("itemsize", "block_m"), columns.MOST_COLUMNS)
@@ -124,10 +130,27 @@ def test_zeros_and_rows_at_odd_multiples_of_16_bytes():
 def test_a_tf32_operand_that_is_not_k_major_is_packed(layout):
     """The second one: B, or of the transposes A."""
     for swapped, operand, packed in ((False, 72, layout[1] == "N"), (True, 40, layout[0] == "T")):
-        found = terms_of((40, 72, 320, 1), (64, 32, 1, swapped), layout, 4)
-        assert found["packs"] == packed
-        assert found["packed"] == pytest.approx(packed * operand * 320 * 4 * 1e-7)
-    assert terms_of((40, 72, 320, 1), (64, 32, 1, True), layout)["packs"] == 0
+        found = packing_of((40, 72, 320, 1), layout, 4, swapped)
+        assert found["call"] == packed
+        assert found["tiles"] == pytest.approx(packed * -(-operand // 64) * 5 * 1e-3)
+        assert found["tile bytes"] == pytest.approx(packed * operand * 320 * 4 * 1e-6)
+    assert packing_of((40, 72, 320, 1), layout, 2, True)["call"] == 0
+
+
+def test_packing_counts_lines_and_tiles():
+    """Of odd rows: lines along K, or along 64 or more rows; else tiles. Others stay in place."""
+    none = dict.fromkeys(PACKING, 0)
+    for sizes, layout, counted in (
+        ((500, 64, 101, 3), "NN", {"short lines": 1.5, "line bytes": 0.303}),
+        ((500, 64, 201, 3), "NN", {"lines": 1.5, "line bytes": 0.603}),
+        ((505, 64, 200, 3), "TN", {"lines": 0.6, "line bytes": 0.606}),
+        ((33, 64, 200, 3), "TN", {"tiles": 0.012, "tile bytes": 0.0396}),
+    ):
+        assert packing_of(sizes, layout, 2, aligned=False) == pytest.approx(
+            {**none, "call": 1, **counted}
+        )
+    views = packing_of((64, 64, 200, 1), "NT", 2, aligned=False)  # sizes do not say which
+    assert views["lines"] == pytest.approx(0.128)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -46,7 +46,9 @@ def test_random_calls(row, dtype, draw, device):
         block_m = draw.choice(row.params["block_m"].legal)
         chosen = {
             "block_m": block_m,
-            "block_n": draw.choice([0, *range(narrowest(row, block_m), widest(row, block_m) + 1, 32)]),
+            "block_n": draw.choice(
+                [0, *range(narrowest(row, block_m), widest(row, block_m) + 1, 32)]
+            ),
             "swapped": draw.choice([0, 1, 2, 2]),
             "split": draw.choice([0, 1, 2, 5]),
             "multicast": draw.choice([0, 1, 2, 4]),
@@ -78,7 +80,7 @@ def test_blocks_have_rows_of_the_transpose(row, dtype):
     for swapped in (2, 1):
         *_, launch = launches(
             *(a, b, row) if swapped == 2 else (b.T, a.T, row),
-            **{"block_m": 128, "block_n": 64, "split": 1, "swapped": swapped},
+            **{"block_m": 128, "block_n": 64, "split": 1, "swapped": swapped, "multicast": 1},
         )
         assert launch["grid"][0] == 3 * 5
         assert ("_swapped" in launch["entry"]) == (swapped == 2)

@@ -125,9 +125,9 @@ static void bytes_per_element(const smk_timing *t, const smk_query *q, double ou
     out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0) +
              (scales && !q->k_major[0] ? itemsize : 0);
     out[1] = itemsize + (scales && !(packs_b && q->k_major[1]) ? itemsize : 0) +
-             (packs_b                           ? 2 * term
+             (packs_b                         ? 2 * term
               : packs(t, q) && !is_aligned(q) ? 2 * itemsize
-                                                : 0);
+                                              : 0);
 }
 
 enum { RING_TILE = 128 * 128 }; /* elements, to count the results of kernels with any tile */

@@ -102,7 +102,7 @@ int64_t split_choose(const split_query *q);
 /* The most blocks of a cluster that all chips with clusters have. */
 enum { MAX_CLUSTER = 8 };
 
-/* How many clusters of so many blocks run at once, a block per multiprocessor; and whether all do. */
+/* How many clusters of so many blocks run at once, a block per multiprocessor; whether all do. */
 double split_most_clusters(int64_t blocks, double multiprocessors);
 bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors);
 
@@ -245,8 +245,8 @@ void ring_pack_terms(const ring_work *work, double out[PACK_TERMS]);
 double ring_predicts(const ring_work *work);
 
 /* Chooses the columns of tiles, the number of K ranges, whether to swap, and how many blocks share
- * B's tiles, where `values` has 0 for them. sizes: M, N, K. Returns the microseconds that the product should take; 0, and no
- * change, for other variants. */
+ * B's tiles, where `values` has 0 for them. sizes: M, N, K. Returns the microseconds that the
+ * product should take; 0, and no change, for other variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
                    int64_t multiprocessors);

@@ -6,8 +6,8 @@
  * predicted time is a sum of terms, which are counted here, times their costs. There is a row of
  * costs per kernel, width and number of blocks that share tiles (ring_costs.def): a width has
  * instructions of its own, and a ring of its own depth. A launch before it may pack operands
- * (pack_costs.def). benchmarks/columns.py fits the costs to random calls, each timed with all widths
- * and several numbers of ranges.
+ * (pack_costs.def). benchmarks/columns.py fits the costs to random calls, each timed with all
+ * widths and several numbers of ranges; benchmarks/packing.py those of the launch before.
  */
 #include "plan_parts.h"
 

@@ -358,9 +358,9 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t parts = product->cluster ? 1 : split, ranges = parts * matrices;
     const int64_t steps = w->args->wgmma.steps;
     const int64_t tiles = down * columns * ranges, full = down * across * ranges;
-    const int64_t resident =
-        w->variant->wgmma.columns ? ring_blocks(tile_rows, tiles * multicast, p->multiprocessors)
-                                  : 1;
+    const int64_t resident = w->variant->wgmma.columns
+                                 ? ring_blocks(tile_rows, tiles * multicast, p->multiprocessors)
+                                 : 1;
     const int64_t room = max_i64(
         1, (int64_t)ring_room((double)multicast, (double)resident, (double)p->multiprocessors));
     w->args->wgmma.list = (work_list){.items = (int)tiles,

@@ -124,7 +124,7 @@ typedef struct work_list {
     int ranges;             /* ... and of all matrices */
     int even_steps, longer; /* steps per range; the first `longer` ranges have one more */
     divisor by_full, by_down, by_split;
-    int band;               /* rows of tiles in a band of tile_order.cuh */
+    int band;                            /* rows of tiles in a band of tile_order.cuh */
     divisor by_band, by_height, by_last; /* tiles of a whole band; its rows; those of the last */
 } work_list;
 

@@ -328,8 +328,8 @@ __device__ __forceinline__ void wgmma(int (&d)[128], unsigned long long a, unsig
 }
 #endif
 
-/* tma_load() to several blocks of the cluster, bit by rank in `ranks`: to the same place in each, and
- * the bytes count at each one's own barrier. */
+/* tma_load() to several blocks of the cluster, a bit per rank in `ranks`: to the same place in each,
+ * and the bytes count at each one's own barrier. */
 __device__ __forceinline__ void tma_load_multicast(unsigned to, const tensor_map *map,
                                                    unsigned barrier, int column, int row, int z,
                                                    unsigned ranks) {

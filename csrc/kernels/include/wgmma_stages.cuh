@@ -28,11 +28,11 @@ template <int B_ACROSS> __device__ __forceinline__ int stage_size(const wgmma_ar
 
 /* Fills the next stage with the tiles of one step of K. A K-major tile is one box; an MN-major one
  * has a box per 128 bytes of its rows. Of B's, blocks that share them copy equal parts, each to all
- * of them: of the columns, or, if it is MN-major, of k. */
-template <int A_ACROSS, int B_ACROSS>
-__device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
-                                     const tensor_map *a_map, const tensor_map *b_map,
-                                     const ring &r, int step, int row, int column, int z) {
+ * of them: of the columns, or, if it is MN-major, of k; from `mine` on. */
+template <int A_ACROSS, int B_ACROSS, bool SHARED>
+__device__ __forceinline__ void
+fill(const gemm_args &g, const wgmma_args &w, const tensor_map *a_map, const tensor_map *b_map,
+     const ring &r, int step, int row, int column, int z, int mine) {
     const unsigned full = r.full + 8 * r.at;
     const unsigned a = r.stages + r.at * r.stage_bytes, b = a + A_TILE;
     const int z_a = g.batch_a ? z : 0, z_b = g.batch_b ? z : 0, k = step * STEP_K;
@@ -45,8 +45,7 @@ __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
     } else {
         tma_load(a, a_map, full, k, row, z_a);
     }
-    if (r.multicast > 1) {
-        const int mine = (int)cluster_rank() * w.share;
+    if (SHARED) {
         const unsigned all = (1 << r.multicast) - 1;
         if (B_ACROSS) {
 #pragma unroll 1
@@ -66,14 +65,26 @@ __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
 }
 
 /* Those of all steps of a work item. */
+template <int A_ACROSS, int B_ACROSS, bool SHARED>
+__device__ __forceinline__ void fill_steps(const gemm_args &g, const wgmma_args &w,
+                                           const tensor_map *a_map, const tensor_map *b_map,
+                                           ring &r, const block_work &at) {
+    const int mine = SHARED ? (int)cluster_rank() * w.share : 0;
+    for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
+        fill<A_ACROSS, B_ACROSS, SHARED>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
+                                         at.tile.column * w.columns, at.z, mine);
+    }
+}
+
+/* The same: a loop for blocks that share B's tiles, and one for others, which is shorter. */
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void fill_all(const gemm_args &g, const wgmma_args &w,
                                          const tensor_map *a_map, const tensor_map *b_map, ring &r,
                                          const block_work &at) {
-    for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
-        fill<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
-                                 at.tile.column * w.columns, at.z);
-    }
+    if (r.multicast > 1)
+        fill_steps<A_ACROSS, B_ACROSS, true>(g, w, a_map, b_map, r, at);
+    else
+        fill_steps<A_ACROSS, B_ACROSS, false>(g, w, a_map, b_map, r, at);
 }
 
 #endif

@@ -189,8 +189,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one()) {
-            for (int item = first; item < w.list.items; item += w.list.at_once,
-                     at = own_work_of(w, item))
+            for (int item = first; item < w.list.items;
+                 item += w.list.at_once, at = own_work_of(w, item))
                 fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, at);
             if (w.multicast > 1) wait_for_releases(r);
         }
@@ -198,7 +198,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
         unsigned turn = 0;
-        for (int item = first; item < w.list.items; item += w.list.at_once, at = own_work_of(w, item)) {
+        for (int item = first; item < w.list.items;
+             item += w.list.at_once, at = own_work_of(w, item)) {
             float sum[COLUMNS / 2];
             sum_of_tile<A_ACROSS, B_ACROSS>(
                 sum, r, consumer, at.steps.end - at.steps.first,
