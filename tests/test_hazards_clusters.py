@@ -67,6 +67,21 @@ def test_gemm_with_multicast_has_no_hazards():
     assert (c == 64).all()
 
 
+@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("first", ["sync_cluster();", "__syncthreads();"])
+def test_another_blocks_mbarrier_is_initialised_before_a_copy_completes_on_it(first, n):
+    """Not only by luck: each block has fenced and waited for its own threads."""
+    source = clusters.MULTICAST.replace("tile[t] = -1;", "").replace(
+        "= tile[t]", "= tile[t / 2 + 16]"
+    )
+    source = source.replace("sync_cluster();", first, 1)
+    x, out = np.ones(32, "i4"), np.zeros((n, 64), "i4")
+    hazards = found(source, n, 64, x, out, (1 << n) - 1, cluster=n)
+    assert all(line.startswith("RAW") and "mbarrier.init" in line for line in hazards)
+    assert bool(hazards) == (first == "__syncthreads();")
+    assert (out == 1).all()
+
+
 NEIGHBOUR = r"""
 extern "C" __global__ void k(int *out) {
     __shared__ int tile[64];

@@ -79,10 +79,12 @@ def test_thin_tiles_ignore_it():
     [
         ("if (lane < r.multicast) barrier_arrive_of_rank(empty, lane)", "if (lane == 0) arrive_4"),
         ("        barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);", ";"),
+        ("cluster_begin();", "__syncthreads();"),
     ],
     ids=[
         "a stage is filled when all blocks have read it",
         "blocks wait for each other before they exit",
+        "barriers are there",
     ],
 )
 def test_each_wait_is_needed(there, instead, tmp_path, nvrtc):

@@ -72,8 +72,14 @@ static void read_object(detector *d, shadow *s, uint64_t granule, epoch now, boo
     granule_read(d, s, granule, now, &d->uninitialised_limits, &d->shared_limits);
 }
 
-/* Checks an operation on the mbarrier object itself. A bulk copy that completes on it reads it
- * through the asynchronous proxy. */
+/* A bulk copy reads the object through the asynchronous proxy. Another block's may not have been
+ * initialised yet, if nothing orders that before. */
+static void check_completion(detector *d, shadow *s, uint64_t granule, epoch now, bool is_other) {
+    check_proxy(d, s, granule, now, SMK_HAZARD_PROXY_INIT);
+    if (is_other) granule_check(d, s, granule, now);
+}
+
+/* Checks an operation on the mbarrier object itself, of a thread or of a copy that completes. */
 static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
     shadow *s = &d->members[event->owner].shared;
     if (!s->epochs.read && !shadow_add_readers(d, s)) return;
@@ -87,7 +93,7 @@ static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
         if (initialises)
             granule_write(d, s, k, now, &d->shared_limits, NULL);
         else if (event->address)
-            check_proxy(d, s, k, now, SMK_HAZARD_PROXY_INIT);
+            check_completion(d, s, k, now, event->owner != event->member);
         else
             read_object(d, s, k, now, event->owner != event->member);
     s->written |= initialises;
