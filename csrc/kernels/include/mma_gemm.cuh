@@ -207,7 +207,7 @@ typedef struct operand_matrix {
 } operand_matrix;
 
 /* A thread's share of the copies of both operands, tile after tile. Tiles past the end of K are all
- * zeros, so none needs a special case. */
+ * zeros, so none needs a special case; mma_loop.cuh leaves some out. */
 template <order OF_A, order OF_B, int ALIGNED> struct tile_copies {
     typedef copies<OF_A, BLOCK_M, ALIGNED> of_a;
     typedef copies<OF_B, BLOCK_N, ALIGNED> of_b;

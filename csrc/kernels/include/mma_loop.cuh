@@ -7,6 +7,9 @@
  * At a tile's last step all of it is in registers. So the barrier there means two things: the next
  * tile has landed for all threads, and this tile's stage is free for the tile STAGES ahead. B's
  * fragments have two sets of registers; A's one, and each is reloaded after its last product.
+ * Copies past the end of K write zeros, which is cheaper than a branch. Not those of 16 bits at odd
+ * addresses, which are many, or through registers, of some 50 instructions each: they end with K,
+ * and nothing is loaded after its last tile.
  */
 #ifndef SMK_MMA_LOOP_CUH
 #define SMK_MMA_LOOP_CUH
@@ -15,6 +18,7 @@
 
 template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
     typedef tile_copies<OF_A, OF_B, ALIGNED> all_copies;
+    static constexpr bool ENDS = sizeof(REAL) == 2 && ALIGNED < CHUNK;
     static constexpr int STEPS = SLABS * GROUPS;
     static_assert(STEPS % 2 == 0, "the set of B's registers must be known in each step");
     /* Copies are spread over the products of 16 rows, except those of the last step; copies through
@@ -48,13 +52,15 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
         __syncthreads();
     }
 
+    __device__ __forceinline__ bool has_copies() const { return !ENDS || copies.left > 0; }
+
     __device__ __forceinline__ void begin() {
 #pragma unroll 1
         for (int tile = 0; tile < STAGES - 2; tile++) {
-            copies.copy_tile(ring + tile * STAGE);
+            if (has_copies()) copies.copy_tile(ring + tile * STAGE);
             if (all_copies::ASYNC) copy_async_commit();
         }
-        copies.copy_tile(ring + (STAGES - 2) * STAGE);
+        if (has_copies()) copies.copy_tile(ring + (STAGES - 2) * STAGE);
         landed();
 #pragma unroll
         for (int m = 0; m < M_TILES; m++) {
@@ -65,25 +71,29 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
 
     /* The steps of a tile from STEP on; `from`: the tile that is loaded. A template, because
      * `#pragma unroll` may give up on a loop with many copies, and then fragments are in memory. */
-    template <int STEP = 0> __device__ __forceinline__ void multiply_tile(unsigned from) {
+    template <int STEP = 0>
+    __device__ __forceinline__ void multiply_tile(unsigned from, bool last) {
         constexpr int then = (STEP + 1) % STEPS, group = STEP % GROUPS;
-        if (then == 0) {
+        const bool loads = !ENDS || then != 0 || !last;
+        if (then == 0 && loads) {
             landed();
             free = at;
             from = at = at == ring + (STAGES - 1) * STAGE ? ring : at + STAGE;
         }
-        load_b<OF_B>(b[(STEP + 1) % 2], from + b_from, then % GROUPS, then / GROUPS);
+        if (loads) load_b<OF_B>(b[(STEP + 1) % 2], from + b_from, then % GROUPS, then / GROUPS);
 #pragma unroll
         for (int m = 0; m < M_TILES; m++) {
             multiply(&sum[m][group * GROUP_TILES], a, m, b[STEP % 2]);
-            if (then % GROUPS == 0) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
+            if (then % GROUPS == 0 && loads) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
             const int place = STEP * M_TILES + m;
+            if (place % GAP == 0 && has_copies()) {
 #pragma unroll
-            for (int i = 0; i < A_TURN; i++) {
-                if (place % GAP == 0) copies.copy(free, place / GAP * A_TURN + i);
+                for (int i = 0; i < A_TURN; i++) {
+                    copies.copy(free, place / GAP * A_TURN + i);
+                }
             }
         }
-        if constexpr (then != 0) multiply_tile<STEP + 1>(from);
+        if constexpr (then != 0) multiply_tile<STEP + 1>(from, last);
     }
 };
 
@@ -91,12 +101,13 @@ template <order OF_A, order OF_B, int ALIGNED>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
                                            unsigned ring, const warp_place &w) {
+    if (K == 0) return;
     k_loop<OF_A, OF_B, ALIGNED> loop(sum, A, B, K, ring, w);
     const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
     loop.begin();
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++)
-        loop.multiply_tile(loop.at);
+        loop.multiply_tile(loop.at, tile + 1 == tiles);
 }
 
 #endif

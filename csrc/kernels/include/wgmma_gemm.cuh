@@ -8,6 +8,8 @@
  * Blocks are persistent and compute tile after tile of C. The producer runs ahead past the end of a
  * tile, and a tile's last boxes are stored while the next is multiplied. There are as many blocks
  * as share the tiles evenly. With few tiles K is split (split_k.cuh); parts are taken like tiles.
+ * The blocks of a cluster may share B's tiles: each copies a part of one, and TMA writes it to the
+ * rings of all. A stage is free when the consumers of all blocks have released it.
  *
  *   wgmma_ring.cuh    the ring
  *   wgmma_stages.cuh  its stages, and wgmma_tiles.cuh the tiles of C, of any number of columns:
