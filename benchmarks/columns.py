@@ -84,8 +84,9 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
             some = (*range(1, 9), 12, 18) if thin else (1, 2, 3, 4, 6, 9, 13)
             for split in sorted({*some, multiprocessors // count, most_ranges}):
                 if split == 1 or 1 < split <= most_ranges:
-                    for multicast in MULTICAST[: 1 if thin or rows <= block_m else None]:
-                        yield block_m, block_n, split, swapped, multicast
+                    for multicast in MULTICAST[: 1 if thin else None]:
+                        if multicast == 1 or 2 * rows > block_m * multicast:
+                            yield block_m, block_n, split, swapped, multicast
 
 
 def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:

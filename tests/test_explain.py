@@ -472,7 +472,7 @@ def traced(lines):
 
 @pytest.mark.parametrize("attempt", range(6))
 def test_a_cure_cures(rng, attempt, nvrtc):
-    """A barrier where the words say: that race is gone, and no other one is new."""
+    """A barrier where the words say: that race is gone. At most one that it hid is new."""
     lines = racy_lines(rng)
     print(lines)
     for _ in range(8):
@@ -488,5 +488,5 @@ def test_a_cure_cures(rng, attempt, nvrtc):
         again = {(one.kind, one.line, one.other_line) for one in traced(lines)}
         moved = (races[0].kind, last + 1, first)
         assert moved not in again
-        assert len(again) < len(hazards)
+        assert len(again) <= len(hazards)
     pytest.fail("eight barriers cure no such program")

@@ -260,10 +260,12 @@ typedef struct ring_choice {
 
 static const double MOST_GAIN = 1.5; /* of copies that blocks share, in time */
 
-/* Tries so many blocks that share B's tiles, or if it is 0 one, two and four. */
+/* Tries so many blocks that share B's tiles, or if it is 0 one, two and four, of which more than
+ * half have tiles. */
 static void try_multicast(ring_work *c, int64_t multicast, ring_choice *best) {
     for (int64_t tried = multicast ? multicast : 1; tried <= RING_MOST_MULTICAST; tried *= 2) {
         c->multicast = (double)tried;
+        if (!multicast && tried > 1 && 2 * c->m <= c->rows * c->multicast) return;
         const double time = ring_predicts(c);
         if (time <= best->time)
             *best = (ring_choice){time, (int64_t)c->columns, (int64_t)c->ranges, tried, c->swapped};
