@@ -16,13 +16,12 @@ import json
 import math
 import random
 import statistics
-import time
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
 import records
-from drawn import log_uniform, medians, seeded
+from drawn import lasting, log_uniform, medians, seeded
 from packing import dot, packing_costs
 from sweep import LAYOUTS, Shape, operands
 
@@ -93,13 +92,11 @@ def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:
     """Which costs a tile has: first of a kernel are those of 1 to 32, 33 to 64 columns of a thin
     tile."""
     block_m, block_n, *_, multicast = tile
-    return (itemsize, block_m), MULTICAST.index(multicast), width_of(shape, block_n)
-
-
-def width_of(shape: Shape, block_n: int) -> int:
     if block_n == THIN_UNIT:
-        return (min(shape[:2]) - 1) // 32
-    return 0 if block_n == ONLY else THIN // 32 - 1 + block_n // 32
+        width = (min(shape[:2]) - 1) // 32
+    else:
+        width = 0 if block_n == ONLY else THIN // 32 - 1 + block_n // 32
+    return (itemsize, block_m), MULTICAST.index(multicast), width
 
 
 def expected(
@@ -122,9 +119,8 @@ def measure(minutes: float, seed: int | None = None) -> Record:
 
     seed, rng = seeded(torch, seed)
     device = smemkern.devices()[0]
-    until = time.monotonic() + 60 * minutes
     lines: list[Record] = []
-    while time.monotonic() < until:
+    for _ in lasting(minutes):
         batch, shape, layout = draw(rng)
         name, dtype = rng.choice(DTYPES)
         itemsize = 4 if name == "tf32" else 2

@@ -19,7 +19,8 @@ import math
 import random
 import secrets
 import statistics
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,6 +83,13 @@ def seeded(torch: Any, seed: int | None) -> tuple[int, random.Random]:
     seed = secrets.randbits(32) if seed is None else seed
     torch.manual_seed(seed)
     return seed, random.Random(seed)
+
+
+def lasting(minutes: float) -> Iterator[None]:
+    """Again and again, until so many minutes have passed."""
+    until = time.monotonic() + 60 * minutes
+    while time.monotonic() < until:
+        yield
 
 
 def medians(torch: Any, work: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:

@@ -14,13 +14,12 @@ import math
 import random
 import re
 import statistics
-import time
 from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
 import records
-from drawn import draw, seeded
+from drawn import draw, lasting, seeded
 from sweep import operands
 
 Record = dict[str, Any]
@@ -65,9 +64,8 @@ def measure(minutes: float, seed: int | None = None) -> Record:
 
     seed, rng = seeded(torch, seed)
     device = smemkern.devices()[0]
-    until = time.monotonic() + 60 * minutes
     lines: list[Record] = []
-    while time.monotonic() < until:
+    for _ in lasting(minutes):
         name, dtype = rng.choice(DTYPES)
         batch, shape, layout = unaligned(rng)
         a, b, out = operands(torch, batch, shape, layout, getattr(torch, dtype))

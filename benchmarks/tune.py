@@ -15,14 +15,13 @@ import argparse
 import math
 import random
 import statistics
-import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import records
-from drawn import candidates_of, draw, medians, seeded
+from drawn import candidates_of, draw, lasting, medians, seeded
 from sweep import Shape, operands, shapes
 
 Record = dict[str, Any]
@@ -85,11 +84,8 @@ def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None)
 
     seed, rng = seeded(torch, seed)
     device = smemkern.devices()[0]
-    until = time.monotonic() + 60 * minutes
     lines: list[Record] = []
-    for dtype, batch, shape, layout in calls(rng, dtypes):
-        if time.monotonic() > until:
-            break
+    for _, (dtype, batch, shape, layout) in zip(lasting(minutes), calls(rng, dtypes), strict=False):
         if 2 * batch * math.prod(shape) <= MOST_OPERATIONS:
             lines.append(time_call(torch, dtype, batch, shape, layout))
     print(f"tune: {len(lines)} calls, seed {seed}", flush=True)

@@ -199,6 +199,7 @@ typedef struct ring_work {
     double rows, columns, ranges, multicast;
     ring_operand operands[2];
     bool swapped;
+    double packing; /* microseconds of the launch that packs operands, the same for all tiles */
 } ring_work;
 
 enum {
@@ -240,9 +241,6 @@ enum {
 };
 
 void ring_pack_terms(const ring_work *work, double out[PACK_TERMS]);
-
-/* Predicted microseconds. */
-double ring_predicts(const ring_work *work);
 
 /* Chooses the columns of tiles, the number of K ranges, whether to swap, and how many blocks share
  * B's tiles, where `values` has 0 for them. sizes: M, N, K. Returns the microseconds that the

@@ -228,12 +228,13 @@ static double pack_predicts(const ring_work *c) {
     return sum;
 }
 
-double ring_predicts(const ring_work *c) {
+/* Microseconds. */
+static double ring_predicts(const ring_work *c) {
     const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
     const int width = c->columns == THIN_UNIT      ? ((int)c->n - 1) / 32
                       : c->columns == ONLY_COLUMNS ? 0
                                                    : THIN_WIDTHS - 1 + (int)c->columns / 32;
-    double terms[RING_TERMS], sum = pack_predicts(c);
+    double terms[RING_TERMS], sum = c->packing;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
         sum += terms[i] * (double)COSTS[kernel][(int)c->multicast / 2][width][i];
@@ -322,6 +323,7 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     const bool empty = c.m * c.n * c.steps * c.batch == 0;
     for (int form = RING_AS_GIVEN; !empty && form <= RING_TRANSPOSES; form++) {
         if (form == RING_TRANSPOSES) ring_swap(&c);
+        c.packing = pack_predicts(&c);
         const bool asked = *swapped == RING_CHOOSES || *swapped == form;
         if (thin && c.swapped == thin_rows && (given == THIN_UNIT || (given == 0 && asked)))
             try_columns(&c, THIN_UNIT, ranges, *multicast, &best);
