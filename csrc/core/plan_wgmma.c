@@ -336,7 +336,10 @@ static void loop_over_batch(builder *w, const smk_gemm *p, const smk_geometry *g
 }
 
 static divisor divisor_of(int64_t d) {
-    return (divisor){d > 1 ? UINT64_MAX / (uint64_t)d + 1 : 0};
+    int shift = 0;
+    while (INT64_C(1) << shift < d)
+        shift++;
+    return d ? (divisor){(unsigned)ceil_div(INT64_C(1) << (31 + shift), d), shift} : (divisor){0};
 }
 
 /* Lists the work of the product's blocks, and sets their number: persistent blocks balance the

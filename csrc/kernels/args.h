@@ -109,9 +109,10 @@ typedef struct wgmma_operand {
 } wgmma_operand;
 
 /* The divisor of a division by multiplication, made on the host: a kernel's own division takes
- * some 100 clocks. n / d is the high half of n * reciprocal, for n and d below 2^32; 0: d is 1. */
+ * some 100 clocks. n / d = n * multiplier / 2^(31 + shift), rounded down, for n and d below 2^31. */
 typedef struct divisor {
-    unsigned long long reciprocal;
+    unsigned multiplier; /* 2^(31 + shift) / d, rounded up */
+    int shift;           /* 2^shift is d, or the next power of two */
 } divisor;
 
 /* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, then of
@@ -128,8 +129,8 @@ typedef struct work_list {
     divisor by_band, by_height, by_last; /* tiles of a whole band; its rows; those of the last */
 } work_list;
 
+/* First what a product reads: lines of the constant cache come one after the other. */
 typedef struct wgmma_args {
-    wgmma_operand a, b;
     work_list list;
     int columns;     /* of a tile, where they are an argument: of 16-bit matrices */
     int stages;      /* of the ring, likewise */
@@ -142,6 +143,7 @@ typedef struct wgmma_args {
     /* Of the product's launch, whose blocks take the tiles of all of them; 1: one per
      * blockIdx.z. */
     long long batches;
+    wgmma_operand a, b;
 } wgmma_args;
 
 /* y[j*ldy + i*step_y] = x[i*ldx + j*step_x] for i < rows, j < cols. blockIdx.z is the batch index.

@@ -49,15 +49,10 @@ template <typename T, int N> struct __align__(N * sizeof(T)) several {
     T at[N];
 };
 
-/* alpha * sum + beta * C; C is not read if beta is 0. */
-typedef struct scales {
-    part_sum alpha, beta;
-} scales;
-
 /* Adds the slices' sums and stores them, WIDE adjacent elements per thread and access. */
 template <int WIDE, typename OUT>
 __device__ __forceinline__ void store(OUT *C, long long pitch, const part_sum *sums, long long rows,
-                                      long long columns, scales by) {
+                                      long long columns, alpha_beta by) {
     typedef several<part_sum, WIDE> sums_vector;
     typedef several<OUT, WIDE> out_vector;
     constexpr int STEP = THREADS * WIDE;
@@ -97,7 +92,7 @@ __device__ __forceinline__ void store(OUT *C, long long pitch, const part_sum *s
 
 template <typename OUT>
 __device__ __forceinline__ void store(OUT *C, long long pitch, const part_sum *sums, long long rows,
-                                      long long columns, scales by) {
+                                      long long columns, alpha_beta by) {
     constexpr int WIDE = PART_WIDE, ALIGN = WIDE * sizeof(OUT);
     if (((unsigned long long)C | (unsigned long long)pitch * sizeof(OUT)) % ALIGN == 0) {
         store<WIDE>(C, pitch, sums, rows, columns, by);

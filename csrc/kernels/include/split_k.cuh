@@ -80,27 +80,57 @@ __device__ __forceinline__ void add(part_vector &sum, const uint4 &bits) {
     }
 }
 
-/* C's PART_WIDE elements from (row, column) on, of matrix z: alpha * sum + beta * C. */
-__device__ __forceinline__ void finish(const gemm_args &g, long long z, long long row,
-                                       long long column, const part_vector &sum) {
-    /* beta is compared with 0 after rounding to the sums' type, as in epilogue(). */
-    const part_sum alpha = (part_sum)g.alpha, beta = (part_sum)g.beta;
-    REAL *c = g.C + z * g.batch_c + row * g.ldc + column;
-    const bool whole =
-        column + PART_WIDE <= g.N && (unsigned long long)c % sizeof(result_vector) == 0;
+/* alpha * sum + beta * C; C is not read if beta is 0, after it is rounded to the sums' type. */
+typedef struct alpha_beta {
+    part_sum alpha, beta;
+} alpha_beta;
+
+/* Computed here, and not where it is used, which is at the end of a kernel. */
+__device__ __forceinline__ void pin(float &x) {
+    asm volatile("" : "+f"(x));
+}
+__device__ __forceinline__ void pin(double &x) {
+    asm volatile("" : "+d"(x));
+}
+
+__device__ __forceinline__ alpha_beta alpha_beta_of(const gemm_args &g) {
+    alpha_beta by = {(part_sum)g.alpha, (part_sum)g.beta};
+    pin(by.alpha);
+    pin(by.beta);
+    return by;
+}
+
+/* PART_WIDE adjacent elements of C, of which `exist` do. */
+__device__ __forceinline__ void finish(REAL *c, int exist, alpha_beta by, const part_vector &sum) {
+    const bool whole = exist >= PART_WIDE && (unsigned long long)c % sizeof(result_vector) == 0;
     result_vector x;
-    if (beta != 0 && whole) x = *reinterpret_cast<const result_vector *>(c);
+    if (by.beta != 0 && whole) x = *reinterpret_cast<const result_vector *>(c);
 #pragma unroll
     for (int k = 0; k < PART_WIDE; k++) {
-        part_sum y = alpha * sum.at[k];
-        if (beta != 0) {
-            if (!whole && column + k < g.N) x.at[k] = c[k];
-            y += beta * widen(x.at[k]);
+        part_sum y = by.alpha * sum.at[k];
+        if (by.beta != 0) {
+            if (!whole && k < exist) x.at[k] = c[k];
+            y += by.beta * widen(x.at[k]);
         }
         x.at[k] = narrow(y, REAL());
-        if (!whole && column + k < g.N) c[k] = x.at[k];
+        if (!whole && k < exist) c[k] = x.at[k];
     }
     if (whole) store_bits(c, reinterpret_cast<bits_type<sizeof x>::type &>(x));
+}
+
+/* A thread's rows of C: every `step`-th from row `first` to `end` of a tile, PART_WIDE elements of
+ * each from (row, column) on, the tile's first row. load(row of the tile) loads their sums. */
+template <typename Load>
+__device__ __forceinline__ void finish_rows(const gemm_args &g, long long z, long long row,
+                                            long long column, int first, int end, int step,
+                                            alpha_beta by, Load load) {
+    const int exist = (int)min(g.N - column, (long long)PART_WIDE);
+    end = (int)min(g.M - row, (long long)end);
+    REAL *c = g.C + z * g.batch_c + (row + first) * g.ldc + column;
+    if (exist <= 0) return;
+#pragma unroll 1
+    for (; first < end; first += step, c += step * g.ldc)
+        finish(c, exist, by, load(first));
 }
 
 /* ---- the second launch: a thread computes PART_WIDE adjacent elements of C ---- */
@@ -159,7 +189,7 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     }
     if (row >= g.M) return;
 
-    finish(g, blockIdx.z, row, column, sum);
+    finish_rows(g, blockIdx.z, row, column, 0, 1, 1, alpha_beta_of(g), [&](int) { return sum; });
 }
 
 /* ---- one launch, from sm_90 on: a tile's blocks are a cluster ---- */
@@ -202,16 +232,14 @@ __device__ __forceinline__ part_vector sum_of_cluster(unsigned from, int parts) 
 template <int ROWS, int COLUMNS, int THREADS, typename Place>
 __device__ __forceinline__ void sum_cluster(const gemm_args &g, long long row, long long column,
                                             Place place) {
-    constexpr int ACROSS = COLUMNS / PART_WIDE;
-    const int parts = (int)cluster_size();
+    constexpr int ACROSS = COLUMNS / PART_WIDE, DOWN = THREADS / ACROSS;
+    static_assert(THREADS % ACROSS == 0, "a thread's vectors are below each other");
+    const int parts = (int)cluster_size(), vector = threadIdx.x % ACROSS;
+    const alpha_beta by = alpha_beta_of(g);
     cluster_barrier();
-#pragma unroll 1
-    for (int i = (int)cluster_rank() * THREADS + threadIdx.x; i < ROWS * ACROSS;
-         i += parts * THREADS) {
-        const long long r = row + i / ACROSS, c = column + i % ACROSS * PART_WIDE;
-        if (r >= g.M || c >= g.N) continue;
-        finish(g, blockIdx.z, r, c, sum_of_cluster(place(i / ACROSS, i % ACROSS), parts));
-    }
+    finish_rows(g, blockIdx.z, row, column + vector * PART_WIDE,
+                (int)cluster_rank() * DOWN + threadIdx.x / ACROSS, ROWS, parts * DOWN, by,
+                [&](int r) { return sum_of_cluster(place(r, vector), parts); });
     cluster_barrier(); /* no block exits while others read from it */
 }
 

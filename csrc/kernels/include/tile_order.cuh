@@ -18,7 +18,7 @@ template <int GROUP> __device__ __forceinline__ tile_place place(int tile, int d
 }
 
 __device__ __forceinline__ int divide(int n, divisor by) {
-    return by.reciprocal ? (int)__umul64hi((unsigned)n, by.reciprocal) : n;
+    return (int)(__umulhi(2u * (unsigned)n, by.multiplier) >> by.shift);
 }
 
 /* The same of a list of tiles, with divisors from the host. */

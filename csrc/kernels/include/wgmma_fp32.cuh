@@ -390,9 +390,11 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
-    block_work at = work_of(w, blockIdx.x); /* while other warps make the barriers */
-    ring r = ring_init(STAGES, STAGE);
     const int warp = warp_of_block();
+    const auto work = [&](int item) { return work_of(w, item); };
+    block_work at;
+    ring r = ring_init(STAGES, STAGE, CONSUMERS * OUT_BUFFERS * OUT_BUFFER, 1,
+                       [&] { at = work(blockIdx.x); });
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
@@ -400,13 +402,12 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         produce<B_ACROSS>(g, w, a_map, b_map, r);
 #else
         if (warp == 0 && elect_one()) {
-            for (int item = blockIdx.x; item < w.list.items;
-                 item += gridDim.x, at = work_of(w, item)) {
-                for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
-                    fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
-                                   at.tile.column * BLOCK_N);
+            for_each_item(w.list, blockIdx.x, at, work, [&](const block_work &item, bool) {
+                for (int step = item.steps.first; step < item.steps.end; step++, next(r)) {
+                    fill<B_ACROSS>(g, w, a_map, b_map, r, step, item.tile.row * BLOCK_M,
+                                   item.tile.column * BLOCK_N);
                 }
-            }
+            });
         }
 #endif
     } else {
@@ -421,7 +422,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         const float alpha = g.split == 1 ? (float)g.alpha : 1;
         const float beta = g.split == 1 ? (float)g.beta : 0;
         line_pair mine = my_lines<operand, B_ACROSS>(consumer);
-        for (int item = blockIdx.x; item < w.list.items; item += gridDim.x, at = work_of(w, item)) {
+        for_each_item(w.list, blockIdx.x, work(blockIdx.x), work, [&](const block_work &at, bool) {
             const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];
@@ -470,7 +471,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
 #endif
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
                   column0 + consumer * 64, matrix_of(w, at));
-        }
+        });
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
     }
 }

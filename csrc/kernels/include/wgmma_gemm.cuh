@@ -101,11 +101,23 @@ __device__ __forceinline__ void prefetch_maps(const wgmma_args &w, const tensor_
     if (w.store_boxes) tma_prefetch_map(c);
 }
 
-__device__ __forceinline__ ring ring_init(int stages, int stage_bytes,
-                                          int out_bytes = CONSUMERS * OUT_BUFFERS * OUT_BUFFER,
-                                          int multicast = 1) {
+/* Finds the block's first work item in warp 0, which copies its tiles. */
+template <typename First>
+__device__ __forceinline__ ring ring_init(int stages, int stage_bytes, int out_bytes, int multicast,
+                                          First first) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    return ring_at(shared_address(shared), stages, stage_bytes, out_bytes, multicast);
+    return ring_at(shared_address(shared), stages, stage_bytes, out_bytes, multicast, first);
+}
+
+/* each(item, last) for all items of a block, from `at` on; next(item) finds an item. */
+template <typename Next, typename Each>
+__device__ __forceinline__ void for_each_item(const work_list &list, int first, block_work at,
+                                              Next next, Each each) {
+    for (int item = first;; at = next(item)) {
+        item += list.at_once;
+        each(at, item >= list.items);
+        if (item >= list.items) return;
+    }
 }
 
 /* ---- C: a warpgroup has buffers for boxes: one is stored while another is filled ---- */

@@ -12,13 +12,15 @@ typedef struct ring {
     int count, stage_bytes;
     int at;
     unsigned parity;
+    bool again;    /* no longer the first time round, in which all stages are free */
     int multicast; /* blocks of the cluster, each of which copies to all; 1: a block has its own */
 } ring;
 
 /* Lays out shared memory from `shared`, a multiple of 1024, and initializes the barriers; for all
- * threads of the block, or cluster. */
+ * threads of the block, or cluster. Meanwhile warp 0, which copies, does what meanwhile() says. */
+template <typename Meanwhile>
 __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes, int out_bytes,
-                                        int multicast = 1) {
+                                        int multicast, Meanwhile meanwhile) {
     ring r;
     r.stages = shared;
     r.out = r.stages + count * stage_bytes;
@@ -28,10 +30,14 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
     r.stage_bytes = stage_bytes;
     r.at = 0;
     r.parity = 0;
+    r.again = false;
     r.multicast = multicast;
     const int warp = warp_of_block();
-    if (elect_one()) {
-        for (int s = warp; s < count; s += 4 * (CONSUMERS + 1)) {
+    if (warp == 0) {
+        meanwhile();
+    } else if (elect_one()) {
+#pragma unroll 1
+        for (int s = warp - 1; s < count; s += 4 * (CONSUMERS + 1) - 1) {
             barrier_init(r.full + 8 * s, 1);
             barrier_init(r.empty + 8 * s, 4 * CONSUMERS * multicast);
         }
@@ -49,6 +55,7 @@ __device__ __forceinline__ void next(ring &r) {
     if (r.at == r.count) {
         r.at = 0;
         r.parity ^= 1;
+        r.again = true;
     }
 }
 

@@ -36,7 +36,7 @@ fill(const gemm_args &g, const wgmma_args &w, const tensor_map *a_map, const ten
     const unsigned full = r.full + 8 * r.at;
     const unsigned a = r.stages + r.at * r.stage_bytes, b = a + A_TILE;
     const int z_a = g.batch_a ? z : 0, z_b = g.batch_b ? z : 0, k = step * STEP_K;
-    barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
+    if (r.again) barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, w.stage_bytes);
     if (A_ACROSS) {
 #pragma unroll

@@ -67,7 +67,7 @@ __device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsign
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
-                                           const float (&sum)[THIN_SUMS], const ring &r,
+                                           const float (&sum)[THIN_SUMS], alpha_beta by, const ring &r,
                                            int consumer, const block_work &at) {
     const int t = threadIdx.x % 128, parts = (int)cluster_size();
     const bool swapped = w.swapped;
@@ -79,25 +79,25 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
     } else {
         group_barrier(1 + consumer, 128);
     }
-    const int first = at.tile.row * BLOCK_M + consumer * 64;
     const int log_vectors = swapped           ? 4
                             : w.columns <= 16 ? 2
                             : w.columns <= 32 ? 3
                                               : 4; /* of a row of C */
-    const int end = (swapped ? w.columns : 64) << log_vectors;
-    const bool to_workspace = g.split > 1 && parts == 1;
+    const int large = at.tile.row * BLOCK_M + consumer * 64, vector = t & (1 << log_vectors) - 1;
+    const int row = swapped ? 0 : large, column = 4 * vector + (swapped ? large : 0);
+    const int first = (int)cluster_rank() * 128 + t >> log_vectors, step = parts * 128 >> log_vectors;
+    int end = swapped ? w.columns : 64;
+    const auto load = [&](int r) {
+        const unsigned from = vector_of(buffer, swapped, r, vector);
+        return parts > 1 ? sum_of_cluster(from, parts) : load_sums(from);
+    };
+    if (g.split > 1 && parts == 1) {
+        if (column >= g.N) end = 0;
 #pragma unroll 1
-    for (int i = (int)cluster_rank() * 128 + t; i < end; i += parts * 128) {
-        const int row = i >> log_vectors, v = i & (1 << log_vectors) - 1;
-        const int c_row = row + (swapped ? 0 : first), c_column = 4 * v + (swapped ? first : 0);
-        if (c_row >= g.M || c_column >= g.N) continue;
-        const unsigned from = vector_of(buffer, swapped, row, v);
-        const part_vector total = parts > 1 ? sum_of_cluster(from, parts) : load_sums(from);
-        if (to_workspace) {
-            *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), c_row, c_column)) = total;
-        } else {
-            finish(g, at.z, c_row, c_column, total);
-        }
+        for (int r = first; r < min(end, (int)g.M - row); r += step)
+            *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), row + r, column)) = load(r);
+    } else {
+        finish_rows(g, at.z, row, column, first, end, step, by, load);
     }
     if (parts > 1) cluster_barrier(); /* no block exits while others read from it */
 }
@@ -108,28 +108,29 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
                                              const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
-    const int first = (int)cluster_number(), rank = (int)cluster_rank();
-    block_work at = work_of<true>(w, first, rank); /* while other warps make the barriers */
-    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * sum_bytes(w.columns));
-    const int warp = warp_of_block();
+    const int first = (int)cluster_number(), warp = warp_of_block();
+    const auto work = [&](int item) { return work_of<true>(w, item, (int)cluster_rank()); };
+    block_work at;
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * sum_bytes(w.columns), 1,
+                       [&] { at = work(first); });
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one()) {
-            for (int item = first; item < w.list.items;
-                 item += gridDim.x, at = work_of<true>(w, item))
-                fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, at);
+            for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
+                fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, item);
+            });
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
-        for (int item = first; item < w.list.items;
-             item += gridDim.x, at = work_of<true>(w, item)) {
+        const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
+        for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
             float sum[THIN_SUMS];
-            accumulate<A_ACROSS, B_ACROSS, true>(sum, r, consumer, at.steps.end - at.steps.first,
-                                                 w.columns);
-            store_thin(g, w, sum, r, consumer, at);
-        }
+            accumulate<A_ACROSS, B_ACROSS, true>(sum, r, consumer,
+                                                 item.steps.end - item.steps.first, w.columns);
+            store_thin(g, w, sum, by, r, consumer, item);
+        });
     }
 }
 

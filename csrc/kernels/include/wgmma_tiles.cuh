@@ -123,11 +123,10 @@ __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum
 /* Adds beta times the old C. In few instructions per element: those of all that a block skips pass
  * through the instruction cache, too. */
 template <bool SWAPPED, int A_ACROSS, int COUNT>
-__device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[COUNT], int row0,
-                                        int column0, int z) {
+__device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[COUNT], float beta,
+                                        int row0, int column0, int z) {
     const int column = column0 + threadIdx.x % 4 * 2;
     const int columns = columns_of<SWAPPED>(g) - column;
-    const float beta = (float)g.beta;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = row0 + my_row<A_ACROSS>() + h * ROW_STEP;
@@ -149,20 +148,19 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[COUNT],
 template <bool SWAPPED, int A_ACROSS, int COUNT>
 __device__ __forceinline__ void
 finish(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, float (&sum)[COUNT],
-       const block_work &at, const ring &r, int consumer, unsigned &turn, bool last) {
+       alpha_beta by, const block_work &at, const ring &r, int consumer, unsigned &turn, bool last) {
     const int row = at.tile.row * BLOCK_M + consumer * 64;
     const int column = at.tile.column * w.columns;
     if (g.split > 1) {
         store_part<SWAPPED, A_ACROSS>(g, sum, matrix_of(w, at), row, column, w.columns);
         return;
     }
-    const float alpha = (float)g.alpha;
-    if (alpha != 1) {
+    if (by.alpha != 1) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
-            sum[i] *= alpha;
+            sum[i] *= by.alpha;
     }
-    if ((float)g.beta != 0) add_old<SWAPPED, A_ACROSS>(g, sum, row, column, at.z);
+    if (by.beta != 0) add_old<SWAPPED, A_ACROSS>(g, sum, by.beta, row, column, at.z);
     store<SWAPPED, A_ACROSS>(g, w, c_map, sum, r, consumer, row, column, at.z, turn, last);
 }
 
@@ -180,34 +178,33 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
-    const int first = (int)cluster_number();
-    block_work at = own_work_of(w, first); /* while other warps make the barriers */
+    const int first = (int)cluster_number(), warp = warp_of_block();
+    const auto work = [&](int item) { return own_work_of(w, item); };
+    block_work at;
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * OUT_BUFFERS * OUT_BUFFER,
-                       w.multicast);
-    const int warp = warp_of_block();
+                       w.multicast, [&] { at = work(first); });
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one()) {
-            for (int item = first; item < w.list.items;
-                 item += w.list.at_once, at = own_work_of(w, item))
-                fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, at);
+            for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
+                fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, item);
+            });
             if (w.multicast > 1) wait_for_releases(r);
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
+        const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         unsigned turn = 0;
-        for (int item = first; item < w.list.items;
-             item += w.list.at_once, at = own_work_of(w, item)) {
+        for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool last) {
             float sum[COLUMNS / 2];
             sum_of_tile<A_ACROSS, B_ACROSS>(
-                sum, r, consumer, at.steps.end - at.steps.first,
-                min(w.columns, columns_of<SWAPPED>(g) - at.tile.column * w.columns));
-            finish<SWAPPED, A_ACROSS>(g, w, c_map, sum, at, r, consumer, turn,
-                                      item + w.list.at_once >= w.list.items);
-        }
-        if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
+                sum, r, consumer, item.steps.end - item.steps.first,
+                min(w.columns, columns_of<SWAPPED>(g) - item.tile.column * w.columns));
+            finish<SWAPPED, A_ACROSS>(g, w, c_map, sum, by, item, r, consumer, turn, last);
+        });
+        if (warp % 4 == 0 && elect_one()) tma_store_wait_read<0>(); /* before the block exits */
     }
 }
 
