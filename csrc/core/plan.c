@@ -8,6 +8,8 @@
 
 #include "../kernels/args.h"
 
+enum { BAND = 8 /* rows of tiles of the kernels by mma.sync: tile_order.cuh */ };
+
 /* ---- the operations ---- */
 
 /* Whether a matrix is read as column-major. A single column is, if it is contiguous. */
@@ -46,6 +48,11 @@ smk_code smk_plan_gemm(const smk_variant *variant, const smk_dtype *dtype, const
         const int64_t k = ceil_div(ceil_div(problem->K, step), args.split) * step;
         s.kernels[0].shared_bytes = (size_t)geometry_of(variant, dtype, values, k).shared_bytes;
     }
+    /* Where tiles of K go through a ring, K is long, and blocks that run together share operands. */
+    const int64_t band = smk_variant_param(variant, "stages") < 0 ? 1 : BAND;
+    args.tiles = tile_list_of(ceil_div(problem->M, geometry.output_tile[0]),
+                              ceil_div(problem->N, geometry.output_tile[1]), band,
+                              ceil_div(problem->K, STEP_BYTES / dtype->itemsize), args.split);
     split_add_reduce(variant, dtype, &args, &s);
     return plan_launches(plan, &s, &it, operands, &args, status);
 }

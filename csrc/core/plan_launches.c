@@ -177,6 +177,25 @@ gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it) {
     };
 }
 
+divisor divisor_of(int64_t d) {
+    int shift = 0;
+    while (INT64_C(1) << shift < d)
+        shift++;
+    return d ? (divisor){(unsigned)ceil_div(INT64_C(1) << (31 + shift), d), shift} : (divisor){0};
+}
+
+tile_list tile_list_of(int64_t down, int64_t across, int64_t band, int64_t steps, int64_t split) {
+    return (tile_list){.down = (int)down,
+                       .across = (int)across,
+                       .band = (int)band,
+                       .even_steps = (int)(steps / split),
+                       .longer = (int)(steps % split),
+                       .by_all = divisor_of(down * across),
+                       .by_band = divisor_of(band * across),
+                       .by_height = divisor_of(band),
+                       .by_last = divisor_of(down % band)};
+}
+
 smk_plan plan_of_gemm(void) {
     return (smk_plan){
         .args_bytes = sizeof(gemm_args),

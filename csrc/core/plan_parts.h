@@ -63,6 +63,11 @@ smk_plan plan_of_gemm(void);
 /* All fields except the pointers. */
 gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it);
 
+divisor divisor_of(int64_t d);
+
+/* `band`: rows of tiles in a band. `steps` of K in `split` ranges. */
+tile_list tile_list_of(int64_t down, int64_t across, int64_t band, int64_t steps, int64_t split);
+
 static inline double least(double a, double b) {
     return a < b ? a : b;
 }

@@ -335,13 +335,6 @@ static void loop_over_batch(builder *w, const smk_gemm *p, const smk_geometry *g
     s->batches_offset = offsetof(arguments, wgmma.batches);
 }
 
-static divisor divisor_of(int64_t d) {
-    int shift = 0;
-    while (INT64_C(1) << shift < d)
-        shift++;
-    return d ? (divisor){(unsigned)ceil_div(INT64_C(1) << (31 + shift), d), shift} : (divisor){0};
-}
-
 /* Lists the work of the product's blocks, and sets their number: persistent blocks balance the
  * tiles over the multiprocessors. Narrow tiles at the right edge cost less than full ones, so they
  * are not worth another wave and do not count. */
@@ -366,20 +359,12 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
                                  : 1;
     const int64_t room = max_i64(
         1, (int64_t)ring_room((double)multicast, (double)resident, (double)p->multiprocessors));
+    w->args->gemm.tiles = tile_list_of(down, across, band, steps, split);
     w->args->wgmma.list = (work_list){.items = (int)tiles,
-                                      .down = (int)down,
-                                      .across = (int)across,
                                       .split = (int)parts,
                                       .ranges = (int)ranges,
-                                      .even_steps = (int)(steps / split),
-                                      .longer = (int)(steps % split),
-                                      .by_full = divisor_of(down * across),
                                       .by_down = divisor_of(down),
-                                      .by_split = divisor_of(parts),
-                                      .band = (int)band,
-                                      .by_band = divisor_of(band * across),
-                                      .by_height = divisor_of(band),
-                                      .by_last = divisor_of(down % band)};
+                                      .by_split = divisor_of(parts)};
     if (w->variant->wgmma.columns) {
         /* Rows of an MN-major B's tile have 64 columns. */
         const int64_t wide = operands[1].mn_major ? 64 : 1;

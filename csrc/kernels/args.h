@@ -26,6 +26,21 @@ typedef struct bfloat16 {
 #define ELEMENT char
 #endif
 
+/* The divisor of a division by multiplication, made on the host: a kernel's own division takes
+ * some 100 clocks. n / d = n * multiplier / 2^(31 + shift), rounded down, for n and d below 2^31. */
+typedef struct divisor {
+    unsigned multiplier; /* 2^(31 + shift) / d, rounded up */
+    int shift;           /* 2^shift is d, or the next power of two */
+} divisor;
+
+/* The tiles of C that a launch's blocks take, in the order of tile_order.cuh, and the ranges of K;
+ * not of all kernels. */
+typedef struct tile_list {
+    int down, across, band;                      /* tiles; their rows in a band */
+    int even_steps, longer;                      /* of a range; the first `longer` have one more */
+    divisor by_all, by_band, by_height, by_last; /* tiles; of a band; rows of one; of the last */
+} tile_list;
+
 /* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a]; B likewise. The
  * steps are 1, except in variants that take any strides. blockIdx.z is the batch index. */
 typedef struct gemm_args {
@@ -41,6 +56,7 @@ typedef struct gemm_args {
      * sums go to `parts` in the workspace, in rows of `part_pitch` elements: split_k.cuh. */
     long long split, part_pitch;
     SMK_POINTER(unsigned char) parts;
+    tile_list tiles;
 } gemm_args;
 
 /* CLUSTER_BYTES: of a tile's sums that a cluster adds. A launch adds more of them faster. */
@@ -108,25 +124,14 @@ typedef struct wgmma_operand {
     int chunks;    /* of K in `largest` */
 } wgmma_operand;
 
-/* The divisor of a division by multiplication, made on the host: a kernel's own division takes
- * some 100 clocks. n / d = n * multiplier / 2^(31 + shift), rounded down, for n and d below 2^31. */
-typedef struct divisor {
-    unsigned multiplier; /* 2^(31 + shift) / d, rounded up */
-    int shift;           /* 2^shift is d, or the next power of two */
-} divisor;
-
-/* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, then of
- * narrow ones at the right edge. A block takes every `at_once`-th. Blocks that share B's tiles take
- * tiles below each other, which count as one. */
+/* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, which are those
+ * of gemm_args, then of narrow ones at the right edge. A block takes every `at_once`-th. Blocks that
+ * share B's tiles take tiles below each other, which count as one. */
 typedef struct work_list {
     int items, at_once;
-    int down, across;       /* full tiles of C */
-    int split;              /* ranges of K of a matrix ... */
-    int ranges;             /* ... and of all matrices */
-    int even_steps, longer; /* steps per range; the first `longer` ranges have one more */
-    divisor by_full, by_down, by_split;
-    int band;                            /* rows of tiles in a band of tile_order.cuh */
-    divisor by_band, by_height, by_last; /* tiles of a whole band; its rows; those of the last */
+    int split;  /* ranges of K of a matrix ... */
+    int ranges; /* ... and of all matrices */
+    divisor by_down, by_split;
 } work_list;
 
 /* First what a product reads: lines of the constant cache come one after the other. */

@@ -257,14 +257,11 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
 /* Concurrent blocks compute the tiles of one part of K, so they read the same of A and B; those of a
  * cluster, all parts of a tile. */
 __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
-    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
-    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const unsigned parts = cluster_size(), tiles = (unsigned)(down * across);
-    const unsigned part = parts > 1 ? cluster_rank() : blockIdx.x / tiles;
-    const unsigned tile = parts > 1 ? blockIdx.x / parts : blockIdx.x - part * tiles;
-    const part_range range =
-        range_of((int)part, (int)g.split, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
-    return {place<8>((int)tile, down, across), (int)part, parts > 1,
+    const bool cluster = cluster_size() > 1;
+    const int at = (int)cluster_number(), all = g.tiles.down * g.tiles.across;
+    const int part = cluster ? (int)cluster_rank() : divide(at, g.tiles.by_all);
+    const part_range range = range_of(part, g.tiles);
+    return {place(cluster ? at : at - part * all, g.tiles), part, cluster,
             (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
 }
 

@@ -57,14 +57,12 @@ __device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_
     operands g =
         at.columns ? operands{B, A, all.N, all.M, all.K, all.step_b, all.ldb, all.step_a, all.lda}
                    : operands{A, B, all.M, all.N, all.K, all.lda, all.step_a, all.ldb, all.step_b};
-    const unsigned strips = (unsigned)((g.N + is::STRIP - 1) / is::STRIP);
-    const unsigned tiles = gridDim.x / (unsigned)all.split, part = blockIdx.x / tiles;
-    const unsigned tile = blockIdx.x - part * tiles, group = tile / strips;
-    at.part = (int)part;
-    at.i = (long long)group * is::ROWS;
-    at.j = (long long)(tile - group * strips) * is::STRIP;
-    const int steps = (int)((g.K + SKINNY_STEP - 1) / SKINNY_STEP);
-    const part_range range = range_of(at.part, (int)all.split, steps);
+    const tile_list &tiles = all.tiles;
+    at.part = divide((int)blockIdx.x, tiles.by_all);
+    const tile_place tile = place((int)blockIdx.x - at.part * tiles.down * tiles.across, tiles);
+    at.i = (long long)tile.row * is::ROWS;
+    at.j = (long long)tile.column * is::STRIP;
+    const part_range range = range_of(at.part, tiles);
     const long long k = (long long)range.first * SKINNY_STEP;
     g.K = min(g.K, (long long)range.end * SKINNY_STEP) - k;
     g.M -= at.i;

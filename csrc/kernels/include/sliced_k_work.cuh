@@ -13,21 +13,11 @@ typedef struct block_work {
 } block_work;
 
 __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
-    const unsigned across = (unsigned)((g.N + BLOCK_N - 1) / BLOCK_N);
-    unsigned part = 0, tile = blockIdx.x;
-    long long first = 0, end = g.K;
-    if (g.split > 1) {
-        const unsigned tiles = gridDim.x / (unsigned)g.split;
-        part = tile / tiles;
-        tile -= part * tiles;
-        const int chunks = (int)((g.K + CHUNK - 1) / CHUNK);
-        const part_range range = range_of((int)part, (int)g.split, chunks);
-        first = (long long)range.first * CHUNK;
-        end = min((long long)range.end * CHUNK, g.K);
-    }
-    const unsigned down = tile / across;
-    return {(long long)down * BLOCK_M, (long long)(tile - down * across) * BLOCK_N, first, end,
-            (int)part};
+    const int item = (int)blockIdx.x, part = divide(item, g.tiles.by_all);
+    const tile_place tile = place(item - part * g.tiles.down * g.tiles.across, g.tiles);
+    const part_range range = range_of(part, g.tiles);
+    return {(long long)tile.row * BLOCK_M, (long long)tile.column * BLOCK_N,
+            (long long)range.first * CHUNK, min((long long)range.end * CHUNK, g.K), part};
 }
 
 #endif

@@ -29,6 +29,7 @@
 #include "overlap.cuh"
 #include "sixteen_bits.cuh"
 #include "store_bits.cuh"
+#include "tile_order.cuh"
 
 /* The type in which products of REAL are summed. */
 template <typename T> struct sum_of {
@@ -40,17 +41,6 @@ template <> struct sum_of<double> {
 typedef sum_of<REAL>::type part_sum;
 
 constexpr int PART_WIDE = 16 / sizeof(part_sum); /* sums per 16-byte access */
-
-/* n steps of K are cut into equal parts; the first parts get one more where n leaves a rest. */
-typedef struct part_range {
-    int first, end;
-} part_range;
-
-__device__ __forceinline__ part_range range_of(int part, int parts, int n) {
-    const int even = n / parts, more = n - even * parts;
-    const int first = part * even + min(part, more);
-    return {first, first + even + (part < more)};
-}
 
 /* Address of sum (row, column) of a matrix of sums. */
 __device__ __forceinline__ part_sum *sums_at(const gemm_args &g, long long matrix, long long row,

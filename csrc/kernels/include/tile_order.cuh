@@ -22,11 +22,21 @@ __device__ __forceinline__ int divide(int n, divisor by) {
 }
 
 /* The same of a list of tiles, with divisors from the host. */
-__device__ __forceinline__ tile_place place(int tile, const work_list &list) {
+__device__ __forceinline__ tile_place place(int tile, const tile_list &list) {
     const int first = divide(tile, list.by_band) * list.band;
     const int height = min(list.band, list.down - first), in_band = tile - first * list.across;
     const int column = divide(in_band, height == list.band ? list.by_height : list.by_last);
     return {first + in_band - column * height, column};
+}
+
+/* Steps of K of a range. */
+typedef struct part_range {
+    int first, end;
+} part_range;
+
+__device__ __forceinline__ part_range range_of(int part, const tile_list &list) {
+    const int first = part * list.even_steps + min(part, list.longer);
+    return {first, first + list.even_steps + (part < list.longer)};
 }
 
 #endif

@@ -391,7 +391,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
     const int warp = warp_of_block();
-    const auto work = [&](int item) { return work_of(w, item); };
+    const auto work = [&](int item) { return work_of(g, w, item); };
     block_work at;
     ring r = ring_init(STAGES, STAGE, CONSUMERS * OUT_BUFFERS * OUT_BUFFER, 1,
                        [&] { at = work(blockIdx.x); });

@@ -66,18 +66,19 @@ typedef struct block_work {
  * tile_order.cuh. An item of a cluster is all parts of a tile; `rank`: the block's.
  * THIN: all tiles are narrow ones. */
 template <bool THIN = false>
-__device__ __forceinline__ block_work work_of(const wgmma_args &w, int item, int rank = 0) {
+__device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w, int item,
+                                              int rank = 0) {
     const work_list &list = w.list;
-    const int full = list.down * list.across, first_narrow = full * list.ranges;
+    const tile_list &tiles = g.tiles;
+    const int full = tiles.down * tiles.across, first_narrow = full * list.ranges;
     const bool narrow = THIN || item >= first_narrow;
     const int at = narrow ? item - first_narrow : item;
-    const int range = divide(at, narrow ? list.by_down : list.by_full);
-    const int tile = at - range * (narrow ? list.down : full);
+    const int range = divide(at, narrow ? list.by_down : tiles.by_all);
+    const int tile = at - range * (narrow ? tiles.down : full);
     const int z = divide(range, list.by_split), part = range - z * list.split + rank;
-    const int first = part * list.even_steps + min(part, list.longer);
-    const part_range steps = {first, first + list.even_steps + (part < list.longer)};
-    if (narrow) return {{tile, list.across}, part, (int)blockIdx.z + z, steps};
-    return {place(tile, list), part, (int)blockIdx.z + z, steps};
+    const part_range steps = range_of(part, tiles);
+    if (narrow) return {{tile, tiles.across}, part, (int)blockIdx.z + z, steps};
+    return {place(tile, tiles), part, (int)blockIdx.z + z, steps};
 }
 
 /* Index of a part's matrix in the workspace, and in its tensor map. */

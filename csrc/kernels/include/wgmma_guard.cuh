@@ -186,7 +186,7 @@ template <int B_ACROSS>
 __device__ __forceinline__ void produce(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map, ring &r) {
     for (int item = blockIdx.x; item < w.list.items; item += gridDim.x) {
-        const block_work at = work_of(w, item);
+        const block_work at = work_of(g, w, item);
         const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
         for (int step = at.steps.first; step < at.steps.end; step++, next(r))
             if (threadIdx.x == 0) fill<B_ACROSS>(g, w, a_map, b_map, r, step, row0, column0);

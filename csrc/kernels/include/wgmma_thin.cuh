@@ -109,7 +109,7 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
     const int first = (int)cluster_number(), warp = warp_of_block();
-    const auto work = [&](int item) { return work_of<true>(w, item, (int)cluster_rank()); };
+    const auto work = [&](int item) { return work_of<true>(g, w, item, (int)cluster_rank()); };
     block_work at;
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * sum_bytes(w.columns), 1,
                        [&] { at = work(first); });

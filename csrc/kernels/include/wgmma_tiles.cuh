@@ -165,8 +165,8 @@ finish(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, float (
 }
 
 /* An item of this block: of blocks that share B's tiles, the tile of its rank. */
-__device__ __forceinline__ block_work own_work_of(const wgmma_args &w, int item) {
-    block_work at = work_of(w, item);
+__device__ __forceinline__ block_work own_work_of(const gemm_args &g, const wgmma_args &w, int item) {
+    block_work at = work_of(g, w, item);
     if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + (int)cluster_rank();
     return at;
 }
@@ -179,7 +179,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     let_next_launch_begin();
     prefetch_maps(w, a_map, b_map, c_map);
     const int first = (int)cluster_number(), warp = warp_of_block();
-    const auto work = [&](int item) { return own_work_of(w, item); };
+    const auto work = [&](int item) { return own_work_of(g, w, item); };
     block_work at;
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * OUT_BUFFERS * OUT_BUFFER,
                        w.multicast, [&] { at = work(first); });

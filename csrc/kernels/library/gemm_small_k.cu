@@ -100,9 +100,9 @@ constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N >
 #include "small_k_mma.cuh"
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ uint4 bytes[];
-    const unsigned across = (unsigned)((g.N + BLOCK_N - 1) / BLOCK_N), down = blockIdx.x / across;
-    const long long first_row = (long long)down * BLOCK_M;
-    const long long first_column = (long long)(blockIdx.x - down * across) * BLOCK_N;
+    const tile_place tile = place((int)blockIdx.x, g.tiles);
+    const long long first_row = (long long)tile.row * BLOCK_M;
+    const long long first_column = (long long)tile.column * BLOCK_N;
     operand_lines A = lines_from<OF_A>(g.A + blockIdx.z * g.batch_a,
                                        OF_A == ALONG ? g.lda : g.step_a, first_row, g.M, 0);
     operand_lines B = lines_from<OF_B>(g.B + blockIdx.z * g.batch_b,
