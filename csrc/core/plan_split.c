@@ -62,6 +62,11 @@ bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors)
     return clusters <= split_most_clusters(blocks, multiprocessors);
 }
 
+int64_t split_cluster_bytes(const smk_dtype *dtype, const smk_geometry *g, int64_t split) {
+    const int64_t row_bytes = g->output_tile[1] * (dtype->itemsize == 8 ? 8 : 4);
+    return CLUSTER_SUM_BYTES(g->output_tile[0], row_bytes, split);
+}
+
 bool split_in_cluster(const split_query *q, int64_t split) {
     return q->clusters && split > 1 &&
            split_clusters_fit(split, (double)q->tiles, (double)q->multiprocessors);
@@ -135,7 +140,9 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
             geometry->threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / geometry->threads[0] : 1,
         .multiprocessors = multiprocessors,
         .clusters = clusters && variant->split.clusters && tile_bytes <= CLUSTER_BYTES &&
-                    tile_bytes <= (double)geometry->shared_bytes};
+                    tile_bytes <= (double)geometry->shared_bytes &&
+                    geometry->shared_bytes + split_cluster_bytes(dtype, geometry, MAX_CLUSTER) <=
+                        MOST_SHARED};
 }
 
 /* Whether all rows, or columns if it is column-major, begin and end at multiples of 16 bytes. */
