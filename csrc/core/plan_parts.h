@@ -166,8 +166,10 @@ enum { RING_MOST_MULTICAST = 4 };
  * multiprocessors: `resident` blocks on each. */
 double ring_room(double multicast, double resident, double multiprocessors);
 
-/* Stages that fit into a block's ring. */
-int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes);
+/* Stages that fit into a block's ring. `parts`: blocks of a cluster that add their sums, `share`
+ * rows of each warpgroup each; 1: none do. */
+int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
+                    int64_t shared_bytes);
 
 /* Persistent blocks per multiprocessor: two of 64 rows, one of which stores its tile while the
  * other multiplies, if there are more tiles than multiprocessors. */

@@ -148,7 +148,8 @@ typedef struct wgmma_args {
     int stages;      /* of the ring, likewise */
     int stage_bytes; /* that are copied, likewise */
     int multicast;   /* blocks of a cluster, which share B's tiles; 1: none does */
-    int share;       /* columns, or k if B is MN-major, that each copies of a tile */
+    int share;       /* columns, or k if B is MN-major, that each copies of a tile; or, where a
+                        cluster adds parts of K, rows of C of a warpgroup that each adds */
     int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */
