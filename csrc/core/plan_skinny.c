@@ -88,10 +88,10 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
         if (split_plan(variant, dtype, &geometry, own, problem, &it, SKINNY_STEP,
                        (split_output){plan, &args, 0}, &s, status))
             return status->code;
-        args.tiles = tile_list_of(
-            ceil_div(few_columns ? problem->N : problem->M, tiling.tile[few_columns]),
-            ceil_div(thick, tiling.tile[!few_columns]), 1, ceil_div(problem->K, SKINNY_STEP),
-            args.split);
+        args.tiles =
+            tile_list_of(ceil_div(few_columns ? problem->N : problem->M, tiling.tile[few_columns]),
+                         ceil_div(thick, tiling.tile[!few_columns]), 1,
+                         ceil_div(problem->K, SKINNY_STEP), args.split);
         split_add_reduce(variant, dtype, &args, &s);
     }
     return plan_launches(plan, &s, &it, operands, &args, status);

@@ -27,7 +27,7 @@ typedef struct bfloat16 {
 #endif
 
 /* The divisor of a division by multiplication, made on the host: a kernel's own division takes
- * some 100 clocks. n / d = n * multiplier / 2^(31 + shift), rounded down, for n and d below 2^31. */
+ * some 100 clocks. Rounded down, n / d = n * multiplier / 2^(31 + shift), for both below 2^31. */
 typedef struct divisor {
     unsigned multiplier; /* 2^(31 + shift) / d, rounded up */
     int shift;           /* 2^shift is d, or the next power of two */
@@ -39,7 +39,6 @@ typedef struct tile_list {
     int down, across, band;                      /* tiles; their rows in a band */
     int even_steps, longer;                      /* of a range; the first `longer` have one more */
     divisor by_all, by_band, by_height, by_last; /* tiles; of a band; rows of one; of the last */
-    int rows_per_part; /* of a tile, that each block of a cluster adds */
 } tile_list;
 
 /* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a]; B likewise. The
@@ -62,12 +61,6 @@ typedef struct gemm_args {
 
 /* CLUSTER_BYTES: of a tile's sums that a cluster adds. A launch adds more of them faster. */
 enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
-
-/* Rows of a tile that a block of a cluster adds, at most; and the shared bytes for their sums, after
- * an mbarrier, of all parts. */
-#define CLUSTER_ROWS(rows, parts) (((rows) + (parts) - 1) / (parts))
-#define CLUSTER_SUM_BYTES(rows, row_bytes, parts)                                                  \
-    (16 + CLUSTER_ROWS(rows, parts) * (parts) * (row_bytes))
 
 /* Geometry of gemm_skinny and gemm_skinny_mma (8 rows per MMA tile), shared with
  * core/plan_skinny.c.
@@ -131,9 +124,9 @@ typedef struct wgmma_operand {
     int chunks;    /* of K in `largest` */
 } wgmma_operand;
 
-/* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, which are those
- * of gemm_args, then of narrow ones at the right edge. A block takes every `at_once`-th. Blocks that
- * share B's tiles take tiles below each other, which count as one. */
+/* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, which are
+ * those of gemm_args, then of narrow ones at the right edge. A block takes every `at_once`-th.
+ * Blocks that share B's tiles take tiles below each other, which count as one. */
 typedef struct work_list {
     int items, at_once;
     int split;  /* ranges of K of a matrix ... */
@@ -148,8 +141,7 @@ typedef struct wgmma_args {
     int stages;      /* of the ring, likewise */
     int stage_bytes; /* that are copied, likewise */
     int multicast;   /* blocks of a cluster, which share B's tiles; 1: none does */
-    int share;       /* columns, or k if B is MN-major, that each copies of a tile; or, where a
-                        cluster adds parts of K, rows of C of a warpgroup that each adds */
+    int share;       /* columns, or k if B is MN-major, that each copies of a tile */
     int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */

@@ -184,15 +184,6 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
 
 /* ---- one launch, from sm_90 on: a tile's blocks are a cluster ---- */
 
-__device__ __forceinline__ uint4 load_bits(unsigned from) {
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(from)
-                 : "memory");
-    return v;
-}
-
 /* 16 bytes at this block's address, but of the block `rank` of the cluster. */
 __device__ __forceinline__ uint4 load_of_rank(unsigned from, unsigned rank) {
     uint4 v = {};
@@ -226,73 +217,21 @@ __device__ __forceinline__ part_vector sum_of_cluster(unsigned from, int parts) 
     return sum;
 }
 
-/* A tile of sums in each block of a cluster, which are those of a part of K: ROWS x COLUMNS, at
- * `sums`, vectors of 16 bytes in any order in a row. Each block adds a share of the rows. The others
- * copy theirs to it, so that nothing is waited for but these copies. */
-template <int ROWS, int COLUMNS, int THREADS> struct cluster_sums {
-    static constexpr int ACROSS = COLUMNS / PART_WIDE, DOWN = THREADS / ACROSS;
-    static constexpr int PITCH = COLUMNS * (int)sizeof(part_sum);
+/* Each block has the sums of its part of K in shared memory: 16 bytes of them at place(row, vector).
+ * It adds those of all parts for its share of the tile of C at (row, column). */
+template <int ROWS, int COLUMNS, int THREADS, typename Place>
+__device__ __forceinline__ void sum_cluster(const gemm_args &g, long long row, long long column,
+                                            Place place) {
+    constexpr int ACROSS = COLUMNS / PART_WIDE, DOWN = THREADS / ACROSS;
     static_assert(THREADS % ACROSS == 0, "a thread's vectors are below each other");
-
-    unsigned barrier, copied; /* an mbarrier, and after it the rows of all parts: addresses */
-    int parts, rank, share, exist; /* `share` rows per block, `exist` of the tile */
-
-    __device__ __forceinline__ cluster_sums(const gemm_args &g, unsigned shared, long long row)
-        : barrier(shared), copied(shared + 16), parts((int)cluster_size()),
-          rank((int)cluster_rank()), share((int)g.tiles.rows_per_part),
-          exist((int)min(g.M - row, (long long)ROWS)) {}
-
-    /* Rows that the block `of` adds. */
-    __device__ __forceinline__ int rows(int of) const {
-        return max(0, min(share, exist - of * share));
-    }
-    /* Early, for all threads of the cluster. */
-    __device__ __forceinline__ void begin() const {
-        if (threadIdx.x == 0) expect_bytes(barrier, rows(rank) * parts * PITCH);
-        cluster_arrive();
-    }
-    /* Adds the sums, which this thread's are part of, and stores C's tile at (row, column).
-     * place(row, vector): where a vector is, from the first of the row `share` * n on. */
-    template <typename Place>
-    __device__ __forceinline__ void finish(const gemm_args &g, unsigned sums, long long row,
-                                           long long column, Place place) const {
-        fence_writes();
-        __syncthreads();
-        cluster_wait(); /* all have begun */
-        if (threadIdx.x < parts && rows(threadIdx.x) > 0)
-            copy_to_rank(copied + rank * share * PITCH, sums + threadIdx.x * share * PITCH,
-                         rows(threadIdx.x) * PITCH, barrier, threadIdx.x);
-        const alpha_beta by = alpha_beta_of(g);
-        const int vector = threadIdx.x % ACROSS, first = rank * share;
-        wait_for_bytes(barrier);
-        cluster_arrive();
-        finish_rows(g, blockIdx.z, row, column + vector * PART_WIDE, first + threadIdx.x / ACROSS,
-                    first + rows(rank), DOWN, by, [&](int r) {
-                        return load(copied + (r - first) * PITCH + (place(r, vector) << 4));
-                    });
-        cluster_wait(); /* all copies have been made: a block that exits takes its sums with it */
-    }
-
-  private:
-    /* The sum of a vector of all parts. */
-    __device__ __forceinline__ part_vector load(unsigned from) const {
-        constexpr int LOADS = 4; /* in flight */
-        part_vector sum = {};
-#pragma unroll 1
-        for (int first = 0; first < parts; first += LOADS) {
-            uint4 more[LOADS];
-#pragma unroll
-            for (int p = 0; p < LOADS; p++) {
-                if (first + p < parts) more[p] = load_bits(from + (first + p) * share * PITCH);
-            }
-#pragma unroll
-            for (int p = 0; p < LOADS; p++) {
-                if (first + p < parts) add(sum, more[p]);
-            }
-        }
-        return sum;
-    }
-};
+    const int parts = (int)cluster_size(), vector = threadIdx.x % ACROSS;
+    const alpha_beta by = alpha_beta_of(g);
+    cluster_barrier();
+    finish_rows(g, blockIdx.z, row, column + vector * PART_WIDE,
+                (int)cluster_rank() * DOWN + threadIdx.x / ACROSS, ROWS, parts * DOWN, by,
+                [&](int r) { return sum_of_cluster(place(r, vector), parts); });
+    cluster_barrier(); /* no block exits while others read from it */
+}
 
 #define SUM_PARTS(name)                                                                            \
     extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)                                   \

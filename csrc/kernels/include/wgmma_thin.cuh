@@ -65,107 +65,43 @@ __device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsign
     }
 }
 
-/* The blocks of a cluster, each of which adds `share` rows of C of each warpgroup: as cluster_sums
- * (split_k.cuh), but a row's sums are in `boxes`. */
-typedef struct thin_parts {
-    int parts, rank, share, rows, boxes, pitch;
-
-    __device__ __forceinline__ explicit thin_parts(const wgmma_args &w)
-        : parts((int)cluster_size()), rank((int)cluster_rank()), share(w.share),
-          rows(w.swapped ? w.columns : 64), boxes(w.swapped ? 1 : (w.columns + 31) / 32),
-          pitch(w.swapped ? 256 : 128) {}
-    __device__ __forceinline__ int rows_of(int of) const {
-        return max(0, min(share, rows - of * share));
-    }
-    /* Of a warpgroup's rows of all parts; none without a cluster. */
-    __device__ __forceinline__ int bytes() const {
-        return parts > 1 ? parts * boxes * share * pitch : 0;
-    }
-    __device__ __forceinline__ int part_bytes() const { return boxes * share * pitch; }
-    __device__ __forceinline__ unsigned barrier(const ring &r) const {
-        return r.empty + 8 * r.count;
-    }
-    /* For all threads; the ring's barriers follow. */
-    __device__ __forceinline__ void begin(const ring &r) const {
-        if (parts == 1) return;
-        if (threadIdx.x == THREADS - 1)
-            expect_bytes(barrier(r), CONSUMERS * parts * boxes * rows_of(rank) * pitch);
-        cluster_arrive();
-    }
-} thin_parts;
-
-/* A thread's place among its warpgroup's rows of C: a vector of every `down`-th row. */
-typedef struct thin_place {
-    int vector, row, down;
-
-    __device__ __forceinline__ explicit thin_place(const wgmma_args &w) {
-        const int t = threadIdx.x % 128;
-        const int log = w.swapped || w.columns > 32 ? 4 : w.columns > 16 ? 3 : 2; /* vectors */
-        vector = t & (1 << log) - 1;
-        row = t >> log;
-        down = 128 >> log;
-    }
-} thin_place;
-
-/* The blocks copy their sums to those that add them. */
-__device__ __forceinline__ void add_in_cluster(const gemm_args &g, const wgmma_args &w,
-                                               const thin_parts &all, const thin_place &own,
-                                               alpha_beta by, const ring &r, int consumer, int z,
-                                               int row, int column) {
-    const int t = threadIdx.x % 128, to = t / all.boxes, box = t - to * all.boxes;
-    const unsigned buffer = r.out + consumer * sum_bytes(w.columns);
-    const unsigned copied = r.out + CONSUMERS * sum_bytes(w.columns) + consumer * all.bytes();
-    const int first = all.rank * all.share, box_bytes = all.share * all.pitch;
-    fence_writes();
-    group_barrier(1 + consumer, 128);
-    cluster_wait(); /* all have begun */
-    if (to < all.parts && all.rows_of(to) > 0)
-        copy_to_rank(copied + all.rank * all.part_bytes() + box * box_bytes,
-                     buffer + box * OUT_BUFFER + to * box_bytes, all.rows_of(to) * all.pitch,
-                     all.barrier(r), to);
-    wait_for_bytes(all.barrier(r));
-    cluster_arrive();
-    finish_rows(g, z, row, column, first + own.row, first + all.rows_of(all.rank), own.down, by,
-                [&](int i) {
-                    const unsigned at = vector_of(0, w.swapped, i, own.vector);
-                    const unsigned box_of = w.swapped ? 0 : own.vector / 8;
-                    const unsigned from = copied + at - box_of * (OUT_BUFFER - box_bytes) -
-                                          first * all.pitch;
-                    part_vector total = {};
-#pragma unroll 2
-                    for (int part = 0; part < all.parts; part++)
-                        add(total, load_bits(from + part * all.part_bytes()));
-                    return total;
-                });
-    cluster_wait(); /* all copies have been made: a block that exits takes its sums with it */
-}
-
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
                                            const float (&sum)[THIN_SUMS], alpha_beta by,
                                            const ring &r, int consumer, const block_work &at) {
-    const thin_place own(w);
-    const thin_parts all(w);
-    const int large = at.tile.row * BLOCK_M + consumer * 64;
-    const int row = w.swapped ? 0 : large, column = 4 * own.vector + (w.swapped ? large : 0);
+    const int t = threadIdx.x % 128, parts = (int)cluster_size();
+    const bool swapped = w.swapped;
     const unsigned buffer = r.out + consumer * sum_bytes(w.columns);
     group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
-    /* Whole rows are copied, with zeros after the columns. */
-    write_sums(sum, buffer, w.swapped,
-               all.parts > 1 && !w.swapped ? all.boxes * 32 : w.columns);
-    if (all.parts > 1) {
-        add_in_cluster(g, w, all, own, by, r, consumer, at.z, row, column);
-        return;
+    write_sums(sum, buffer, swapped, w.columns);
+    if (parts > 1) {
+        cluster_barrier();
+    } else {
+        group_barrier(1 + consumer, 128);
     }
-    group_barrier(1 + consumer, 128);
-    const auto load = [&](int i) { return load_sums(vector_of(buffer, w.swapped, i, own.vector)); };
-    if (g.split == 1) {
-        finish_rows(g, at.z, row, column, own.row, all.rows, own.down, by, load);
-    } else if (column < g.N) {
+    const int log_vectors = swapped           ? 4
+                            : w.columns <= 16 ? 2
+                            : w.columns <= 32 ? 3
+                                              : 4; /* of a row of C */
+    const int large = at.tile.row * BLOCK_M + consumer * 64, vector = t & (1 << log_vectors) - 1;
+    const int row = swapped ? 0 : large, column = 4 * vector + (swapped ? large : 0);
+    const int first = (int)cluster_rank() * 128 + t >> log_vectors,
+              step = parts * 128 >> log_vectors;
+    int end = swapped ? w.columns : 64;
+    const auto load = [&](int r) {
+        const unsigned from = vector_of(buffer, swapped, r, vector);
+        return parts > 1 ? sum_of_cluster(from, parts) : load_sums(from);
+    };
+    if (g.split > 1 && parts == 1) {
+        if (column >= g.N) end = 0;
 #pragma unroll 1
-        for (int i = own.row; i < min(all.rows, (int)g.M - row); i += own.down)
-            *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), row + i, column)) = load(i);
+        for (int r = first; r < min(end, (int)g.M - row); r += step)
+            *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), row + r, column)) =
+                load(r);
+    } else {
+        finish_rows(g, at.z, row, column, first, end, step, by, load);
     }
+    if (parts > 1) cluster_barrier(); /* no block exits while others read from it */
 }
 
 template <int A_ACROSS, int B_ACROSS>
@@ -176,12 +112,9 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     prefetch_maps(w, a_map, b_map, c_map);
     const int first = (int)cluster_number(), warp = warp_of_block();
     const auto work = [&](int item) { return work_of<true>(g, w, item, (int)cluster_rank()); };
-    const thin_parts all(w);
     block_work at;
-    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w),
-                       CONSUMERS * (sum_bytes(w.columns) + all.bytes()), 1,
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * sum_bytes(w.columns), 1,
                        [&] { at = work(first); });
-    all.begin(r);
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
@@ -195,7 +128,7 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
-            float sum[THIN_SUMS] = {};
+            float sum[THIN_SUMS];
             accumulate<A_ACROSS, B_ACROSS, true>(sum, r, consumer,
                                                  item.steps.end - item.steps.first, w.columns);
             store_thin(g, w, sum, by, r, consumer, item);

@@ -146,9 +146,10 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[COUNT],
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 template <bool SWAPPED, int A_ACROSS, int COUNT>
-__device__ __forceinline__ void
-finish(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, float (&sum)[COUNT],
-       alpha_beta by, const block_work &at, const ring &r, int consumer, unsigned &turn, bool last) {
+__device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
+                                       const tensor_map *c_map, float (&sum)[COUNT], alpha_beta by,
+                                       const block_work &at, const ring &r, int consumer,
+                                       unsigned &turn, bool last) {
     const int row = at.tile.row * BLOCK_M + consumer * 64;
     const int column = at.tile.column * w.columns;
     if (g.split > 1) {
@@ -165,7 +166,8 @@ finish(const gemm_args &g, const wgmma_args &w, const tensor_map *c_map, float (
 }
 
 /* An item of this block: of blocks that share B's tiles, the tile of its rank. */
-__device__ __forceinline__ block_work own_work_of(const gemm_args &g, const wgmma_args &w, int item) {
+__device__ __forceinline__ block_work own_work_of(const gemm_args &g, const wgmma_args &w,
+                                                  int item) {
     block_work at = work_of(g, w, item);
     if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + (int)cluster_rank();
     return at;

@@ -26,7 +26,6 @@
  * Before sm_90 only 8 x 8 x 4 exists, at half Hopper's rate; ptxas emits it for sm_100 and later.
  * Differs from pipelined by the instruction, a slab loaded ahead, and mbarriers.
  */
-#define STAGE_MORE 16 /* two mbarriers */
 #include "hopper.cuh"
 #include "mma_words.cuh"
 
