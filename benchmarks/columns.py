@@ -22,7 +22,7 @@ from functools import cache, partial
 from typing import Any
 
 import records
-from drawn import lasting, log_uniform, medians, seeded
+from drawn import lasting, log_uniform, medians, move_times, seeded
 from packing import dot, packing_costs
 from sweep import LAYOUTS, Shape, operands
 
@@ -227,10 +227,7 @@ def move_to(newest: list[Record], older: list[Record]) -> None:
             if row in costs:
                 predicted = float(costs[row] @ line["terms"][tile]) + line["packing"][tile]
                 missed.setdefault(row, []).append(us - predicted)
-    by = {row: statistics.median(values) for row, values in missed.items()}
-    for line in older:
-        for tile, us in line["us"].items():
-            line["us"][tile] = max(us / 2, us + by.get(cost_of(line, tile), 0))
+    move_times(older, missed, cost_of)
 
 
 def regret(costs: dict[Row, Any], lines: list[Record]) -> float:

@@ -23,7 +23,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import records
-from drawn import candidates_of, draw, lasting, medians, seeded
+from drawn import candidates_of, draw, lasting, medians, move_times, seeded
 from sweep import Shape, operands, shapes
 
 Record = dict[str, Any]
@@ -120,58 +120,49 @@ def lines_of(calls: list[Record]) -> Iterator[Any]:
                 )
 
 
-def predicted_of(table: list[Any], call: Record, device: Any) -> dict[str, float]:
+def accuracies_of(dtype: str) -> tuple[str, ...]:
+    """From the strictest on."""
+    from smemkern._variants.choices import ACCURACIES
+
+    return ACCURACIES[: {"float32": len(ACCURACIES), "float64": 2}.get(dtype, 1)]
+
+
+def predicted_of(table: list[Any], call: Record, accuracy: str, device: Any) -> dict[str, float]:
     """The microseconds of each row that computes a call, by label."""
     from smemkern import _core
-    from smemkern._variants.choices import ACCURACIES, alignment_of
+    from smemkern._variants.choices import alignment_of
 
     dtype, sizes = call["dtype"], (*call["shape"], call["batch"])
-    accuracy = {"float32": ACCURACIES[-1], "float64": ACCURACIES[1]}.get(dtype, ACCURACIES[0])
     predicted = _core.predict(
         *(table, "gemm", dtype, accuracy, sizes, device.sm, device.multiprocessors),
         *(call["layout"], alignment_of(tuple(call["shape"]), dtype, call["layout"])),
     )
-    labels = [
-        label_of(row.variant, {k: v for k, v in row.params.items() if k != "multicast"})
-        for row in table
-    ]
-    return {labels[index]: time for index, time, _ in predicted}
+    found = {}
+    for index, time, _ in predicted:
+        name, params = table[index].variant, table[index].params
+        found[label_of(name, {k: v for k, v in params.items() if k != "multicast"})] = time
+    return found
 
 
 def move_to(newest: list[Record], older: list[Record], table: list[Any], device: Any) -> None:
     """Adds to a row's older times what the table is wrong by in the newest, in the median."""
     missed: dict[tuple[str, str], list[float]] = {}
     for call in newest:
-        predicted = predicted_of(table, call, device)
+        predicted = predicted_of(table, call, accuracies_of(call["dtype"])[-1], device)
         for label, us in call["us"].items():
             if label in predicted:
                 missed.setdefault((call["dtype"], label), []).append(us - predicted[label])
-    by = {key: statistics.median(values) for key, values in missed.items()}
-    for call in older:
-        for label, us in call["us"].items():
-            call["us"][label] = max(us / 2, us + by.get((call["dtype"], label), 0))
+    move_times(older, missed, lambda call, label: (call["dtype"], label))
 
 
 def regret(table: list[Any], calls: list[Record], device: Any) -> dict[str, float]:
     """By type: how many times as long the chosen variants take as the fastest, geometric mean."""
-    from smemkern import _core
-    from smemkern._variants.choices import ACCURACIES, alignment_of
-
     found: dict[str, list[float]] = {}
     for call in calls:
         dtype, us = call["dtype"], call["us"]
-        alignment = alignment_of(tuple(call["shape"]), dtype, call["layout"])
-        accuracies = {"float32": ACCURACIES, "float64": ACCURACIES[:2]}
-        for accuracy in accuracies.get(dtype, ACCURACIES[:1]):
-            predicted = _core.predict(
-                *(table, "gemm", dtype, accuracy, (*call["shape"], call["batch"]), device.sm),
-                *(device.multiprocessors, call["layout"], alignment),
-            )
-            timed = [
-                (time, us[label])
-                for index, time, _ in predicted
-                if (label := label_of(table[index].variant, table[index].params)) in us
-            ]
+        for accuracy in accuracies_of(dtype):
+            predicted = predicted_of(table, call, accuracy, device)
+            timed = [(time, us[label]) for label, time in predicted.items() if label in us]
             if timed:
                 kind = "16 bits" if dtype.endswith("float16") else f"{dtype}, {accuracy}"
                 found.setdefault(kind, []).append(min(timed)[1] / min(own for _, own in timed))

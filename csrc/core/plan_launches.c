@@ -178,10 +178,11 @@ gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it) {
 }
 
 divisor divisor_of(int64_t d) {
+    if (d < 1 || d > INT32_MAX) return (divisor){0}; /* no kernel divides by 0; else n / d is 0 */
     int shift = 0;
     while (INT64_C(1) << shift < d)
         shift++;
-    return d ? (divisor){(unsigned)ceil_div(INT64_C(1) << (31 + shift), d), shift} : (divisor){0};
+    return (divisor){(unsigned)ceil_div(INT64_C(1) << (31 + shift), d), shift};
 }
 
 tile_list tile_list_of(int64_t down, int64_t across, int64_t band, int64_t steps, int64_t split) {

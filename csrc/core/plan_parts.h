@@ -63,6 +63,7 @@ smk_plan plan_of_gemm(void);
 /* All fields except the pointers. */
 gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it);
 
+/* Of numbers below 2^31. */
 divisor divisor_of(int64_t d);
 
 /* `band`: rows of tiles in a band. `steps` of K in `split` ranges. */
