@@ -75,7 +75,7 @@ def test_same_bits_in_each_run_and_no_hazards(row, dtype, rng):
 @PER_ROW
 @pytest.mark.parametrize("order", "CF")
 def test_whole_tiles_have_no_conflicts(row, dtype, order, rng):
-    """Neither in the sums that blocks leave nor in those that they read."""
+    """Neither in the sums that a block writes nor in those that it reads."""
     a = np.asarray(random_matrix(rng, (128, 512), dtype), order=order)
     b = random_matrix(rng, (512, 128), dtype)
     trace = smemkern.trace("gemm", a, b, variant=row.name, split=4, **SMALL)
@@ -95,22 +95,34 @@ def test_all_parts_of_what_is_not_finite(row, dtype):
     assert np.isfinite(np.delete(result.astype("f8"), [2, 3, 4], 0)).all()
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["sums are there", "sums are read"])
-def test_each_barrier_of_the_cluster_is_needed(which, rng, tmp_path, nvrtc):
+SUMS = "split_k.cuh", "struct cluster_sums"
+WAITS = {  # (file, what it follows, text)
+    "own sums are there": (*SUMS, "        __syncthreads();\n"),
+    "all have begun": (
+        *("mma_gemm.cuh", "const auto meanwhile"),
+        "        if (adds) cluster_wait(); /* all have begun */\n",
+    ),
+    "all sums are there": (*SUMS, "        wait_for_bytes(barrier);\n"),
+    "copies see the sums": (*SUMS, "        fence_writes();\n"),
+}
+
+
+@pytest.mark.parametrize("which", range(len(WAITS)), ids=list(WAITS))
+def test_each_wait_is_needed(which, rng, tmp_path, nvrtc):
     """Without one the race is found. Compiled from sources, as these tiles are."""
     before = smemkern._core.config()
     kernels = shutil.copytree(before["kernels"], tmp_path / "kernels")
-    header = kernels / "include" / "split_k.cuh"
-    text = header.read_text()
-    parts = text.split("    cluster_barrier();")
-    assert len(parts) == 3
-    parts[which : which + 2] = ["".join(parts[which : which + 2])]
-    header.write_text("    cluster_barrier();".join(parts))
+    file, after, wait = list(WAITS.values())[which]
+    header = kernels / "include" / file
+    start, end = header.read_text().split(after)
+    assert end.count(wait) == 1
+    header.write_text(f"{start}{after}{end.replace(wait, '')}")
     a, b = random_matrix(rng, (64, 512), "f8"), random_matrix(rng, (512, 64), "f8")
-    alone = {"stages": 2 + which}  # of no other test: modules stay loaded
+    alone = {"stages": 2 + which + which // 2}  # of no other test: modules stay loaded
     smemkern._core.configure(str(tmp_path / "no images"), str(kernels))
     try:
-        hazards = smemkern.trace("gemm", a, b, variant="fp64", split=4, **SMALL, **alone).hazards
+        assert smemkern.trace("gemm", a, b, variant="fp64", split=4, **SMALL, **alone).hazards
+    except smemkern.LaunchError as error:
+        assert "exited before this copy" in str(error)
     finally:
         smemkern._core.configure(before["images"], before["kernels"])
-    assert hazards

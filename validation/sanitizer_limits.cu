@@ -21,6 +21,9 @@
  *          one             at one place of the code
  *          two             half of them at another
  *          two_red         likewise, by bar.red
+ *      mem <mode>     each block of a cluster brings 16 bytes per thread to the next one
+ *          stores          by st.shared::cluster
+ *          bulk            by cp.async.bulk, from shared memory to shared memory
  */
 #include <cstdio>
 #include <cstdlib>
@@ -237,6 +240,56 @@ static int sync(const char *mode) {
     return wrong;
 }
 
+/* The other block's mbarrier counts the bytes, or the cluster's barrier says that all have stored. */
+template <bool BULK> __global__ void __cluster_dims__(2, 1, 1) give_to_next(int *y) {
+    __shared__ __align__(128) int4 own[THREADS], got[THREADS];
+    __shared__ __align__(8) unsigned long long full;
+    const unsigned t = threadIdx.x;
+    unsigned rank, to, bar;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    own[t] = make_int4(t, rank, t, rank);
+    if (BULK && t == 0) {
+        start(address(&full), 1);
+        asm volatile("fence.mbarrier_init.release.cluster;\n"
+                     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(&full)),
+                     "r"((unsigned)sizeof own)
+                     : "memory");
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(to)
+        : "r"(address(&got[BULK ? 0 : t])), "r"(rank ^ 1));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(bar) : "r"(address(&full)), "r"(rank ^ 1));
+    if (!BULK) {
+        asm volatile("st.shared::cluster.v4.s32 [%0], {%1, %2, %1, %2};" ::"r"(to), "r"(t),
+                     "r"(rank)
+                     : "memory");
+    } else {
+        if (t == 0)
+            asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+                         " [%0], [%1], %2, [%3];" ::"r"(to),
+                         "r"(address(own)), "r"((unsigned)sizeof own), "r"(bar)
+                         : "memory");
+        wait(address(&full), 0);
+    }
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    y[blockIdx.x * THREADS + t] = got[t].x + got[t].y;
+}
+
+static int mem(const char *mode) {
+    int *y, host[2 * THREADS];
+    CHECK(cudaMalloc(&y, sizeof host));
+    if (!strcmp(mode, "stores")) give_to_next<false><<<2, THREADS>>>(y);
+    if (!strcmp(mode, "bulk")) give_to_next<true><<<2, THREADS>>>(y);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(host, y, sizeof host, cudaMemcpyDeviceToHost));
+    int wrong = 0;
+    for (int i = 0; i < 2 * THREADS; i++)
+        wrong += host[i] != i % THREADS + (i / THREADS ^ 1);
+    return wrong;
+}
+
 static CUtensorMap map_of(float *y) {
     void *found = nullptr;
     cudaDriverEntryPointQueryResult result;
@@ -312,6 +365,7 @@ int main(int count, char **words) {
     if (count != 3) return 2;
     const int wrong = !strcmp(words[1], "race")   ? race(words[2])
                       : !strcmp(words[1], "sync") ? sync(words[2])
+                      : !strcmp(words[1], "mem")  ? mem(words[2])
                                                   : init(words[2]);
     printf("WRONG %d\n", wrong);
     return 0;

@@ -1,7 +1,8 @@
 """Limits of compute-sanitizer, shown with textbook kernels (sanitizer_limits.cu).
 
-A step of gpu.py. For each limit there is a correct kernel of ten lines that a tool reports, and a
-wrong one for comparison. each_variant.py skips the variants that do the same under that tool.
+A step of gpu.py. For each limit there is a correct kernel of ten lines that a tool reports, and for
+comparison a wrong one, or one that it understands; "" is a run without a tool. each_variant.py
+skips the variants, or calls, that do the same under that tool.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ CASES = [  # (tool, kernel, whether the kernel is correct)
     *[("initcheck", f"init {mode}_read", True) for mode in ("words", "bulk", "tensor")],
     *[("initcheck", "init nothing", False), ("initcheck", "init nothing_read", False)],
     *[("synccheck", f"sync {mode}", True) for mode in ("one", "two", "two_red")],
+    *[("memcheck", f"mem {mode}", True) for mode in ("stores", "bulk")],
+    ("", "mem bulk", True),
 ]
 
 
 def watched(program: Path, tool: str, kernel: str, right: bool) -> Record:
-    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "2", program]
-    done = subprocess.run([*command, *kernel.split()], capture_output=True, text=True)
+    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "2"] if tool else []
+    done = subprocess.run([*command, program, *kernel.split()], capture_output=True, text=True)
     said = re.search(r"SUMMARY: (?:\d+ hazards? displayed \()?(\d+) errors?", done.stdout)
     wrong = re.search(r"WRONG (\d+)", done.stdout)
     return {

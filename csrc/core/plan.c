@@ -47,12 +47,15 @@ smk_code smk_plan_gemm(const smk_variant *variant, const smk_dtype *dtype, const
         const int64_t step = STEP_BYTES / dtype->itemsize;
         const int64_t k = ceil_div(ceil_div(problem->K, step), args.split) * step;
         s.kernels[0].shared_bytes = (size_t)geometry_of(variant, dtype, values, k).shared_bytes;
+        if (s.kernels[0].cluster)
+            s.kernels[0].shared_bytes += (size_t)split_cluster_bytes(dtype, &geometry, args.split);
     }
     /* Where tiles go through a ring, K is long, and blocks that run together share operands. */
     const int64_t band = smk_variant_param(variant, "stages") < 0 ? 1 : BAND;
     args.tiles = tile_list_of(ceil_div(problem->M, geometry.output_tile[0]),
                               ceil_div(problem->N, geometry.output_tile[1]), band,
                               ceil_div(problem->K, STEP_BYTES / dtype->itemsize), args.split);
+    args.tiles.rows_per_part = (int)CLUSTER_ROWS(geometry.output_tile[0], args.split);
     split_add_reduce(variant, dtype, &args, &s);
     return plan_launches(plan, &s, &it, operands, &args, status);
 }

@@ -80,6 +80,7 @@ static inline double most(double a, double b) {
 /* ---- plan_split.c: split-K ---- */
 
 enum { STEP_BYTES = 128 /* of K per step, of each row and column of a tile */ };
+enum { MOST_SHARED = 232448 /* bytes of shared memory of a block, on chips with clusters */ };
 
 typedef struct split_query {
     int64_t tiles;       /* of the result, for all batches of a launch */
@@ -112,6 +113,9 @@ enum { MAX_CLUSTER = 8 };
 double split_most_clusters(int64_t blocks, double multiprocessors);
 bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors);
 
+/* Shared memory that a kernel by mma.sync needs besides, to add so many ranges in a cluster. */
+int64_t split_cluster_bytes(const smk_dtype *dtype, const smk_geometry *g, int64_t split);
+
 /* Whether the blocks of a tile add so many ranges themselves, as a cluster. */
 bool split_in_cluster(const split_query *q, int64_t split);
 
@@ -139,7 +143,7 @@ enum {
     TMA_ALIGN = 16,    /* bytes */
     LINE_BYTES = 128,  /* of global memory */
     SECTOR_BYTES = 32, /* a quarter of a line */
-    RING_BYTES = 232448,
+    RING_BYTES = MOST_SHARED,
     RING_BYTES_OF_TWO = 115712 /* shared memory; if two blocks share it */
 };
 
@@ -163,8 +167,10 @@ enum { RING_MOST_MULTICAST = 4 };
  * multiprocessors: `resident` blocks on each. */
 double ring_room(double multicast, double resident, double multiprocessors);
 
-/* Stages that fit into a block's ring. */
-int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes);
+/* Stages that fit into a block's ring. `parts`: blocks of a cluster that add their sums, `share`
+ * rows of each warpgroup each; 1: none do. */
+int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
+                    int64_t shared_bytes);
 
 /* Persistent blocks per multiprocessor: two of 64 rows, one of which stores its tile while the
  * other multiplies, if there are more tiles than multiprocessors. */

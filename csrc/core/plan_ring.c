@@ -76,9 +76,12 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
                       (double)down * (double)batch, (double)multiprocessors);
 }
 
-int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t shared_bytes) {
+int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
+                    int64_t shared_bytes) {
     const int64_t buffers = form.thin ? ceil_div(tile[1], 32) : WGMMA_OUT_BUFFERS(tile[0]);
-    const int64_t out = tile[0] / 64 * buffers * BUFFER_BYTES;
+    const int64_t sums = form.swapped ? share * 256 : share * 128 * buffers; /* of a part */
+    const int64_t more = parts > 1 ? tile[0] / 64 * (parts - 1) * sums + 16 : 0;
+    const int64_t out = tile[0] / 64 * buffers * BUFFER_BYTES + more;
     const int64_t stages = (shared_bytes - out) / ((tile[0] + tile[1]) * STEP_BYTES + 16);
     return stages < MOST_STAGES ? stages : MOST_STAGES;
 }

@@ -14,13 +14,13 @@
  *
  *     waves * BLOCK_OVERHEAD + steps per range * clocks of a step
  *         + REDUCE_LAUNCH + bytes of partial sums / SUM_RATE
- *      or + CLUSTER_BARRIERS + bytes of a tile's sums / CLUSTER_RATE * waves
+ *      or + CLUSTER_SUM + bytes of a tile's sums / CLUSTER_RATE * waves
  *
  * clocks; the last lines are 0 without split-K. The clocks of products follow from the variant's
- * rate. Candidates are the numbers of ranges that fill all multiprocessors, and smaller ones for
- * problems where partial sums cost more than steps. The constants were fitted to 324 random calls
- * on an H200, each with up to 12 numbers of ranges for each variant (docs/performance.md): the
- * choice takes on average 0.7 % longer than the best of them.
+ * rate. Candidates are the numbers of ranges that fill all multiprocessors, smaller ones for
+ * problems where partial sums cost more than steps, and all that a cluster can add. The constants
+ * were fitted to 324 random calls on an H200, each with up to 12 numbers of ranges for each variant
+ * (docs/performance.md): the choice takes on average 0.7 % longer than the best of them.
  */
 #include "plan_parts.h"
 
@@ -32,11 +32,11 @@
 enum {
     BLOCK_OVERHEAD = 4000, /* clocks of a block before its first step and after its last */
     REDUCE_LAUNCH = 5000,  /* clocks from the end of a launch to the end of a small one after it */
-    CLUSTER_BARRIERS = 1500, /* clocks of two, and of the slower start of a cluster */
-    CLUSTER_RATE = 12,       /* bytes of partial sums per clock that a block reads from others */
-    SUM_RATE = 10,           /* bytes of partial sums per clock per multiprocessor */
-    LOAD_RATE = 40,          /* bytes of tiles per clock per multiprocessor, mostly from L2 */
-    LATENCY = 1200,          /* clocks from the start of a copy to its arrival */
+    CLUSTER_SUM = 600, /* clocks until the blocks of a cluster have the sums of all others ... */
+    CLUSTER_RATE = 20, /* ... and bytes of them per clock */
+    SUM_RATE = 10,     /* bytes of partial sums per clock per multiprocessor */
+    LOAD_RATE = 40,    /* bytes of tiles per clock per multiprocessor, mostly from L2 */
+    LATENCY = 1200,    /* clocks from the start of a copy to its arrival */
     LATENCY_PASSED = 3700,  /* of a tile whose elements pass through registers, one after another */
     RESIDENT_THREADS = 384, /* per multiprocessor, by the registers of kernels with small blocks */
     MAX_BLOCKS = 4,         /* tried per multiprocessor: as many balance the load well enough */
@@ -62,6 +62,11 @@ bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors)
     return clusters <= split_most_clusters(blocks, multiprocessors);
 }
 
+int64_t split_cluster_bytes(const smk_dtype *dtype, const smk_geometry *g, int64_t split) {
+    const int64_t row_bytes = g->output_tile[1] * (dtype->itemsize == 8 ? 8 : 4);
+    return CLUSTER_SUM_BYTES(g->output_tile[0], row_bytes, split);
+}
+
 bool split_in_cluster(const split_query *q, int64_t split) {
     return q->clusters && split > 1 &&
            split_clusters_fit(split, (double)q->tiles, (double)q->multiprocessors);
@@ -74,10 +79,18 @@ static double clocks_of(const split_query *q, int64_t split) {
                              most(q->step_bytes * blocks / LOAD_RATE, q->step_latency * waves));
     const double product = waves * BLOCK_OVERHEAD + (double)ceil_div(q->steps, split) * busy;
     if (split_in_cluster(q, split))
-        return product + CLUSTER_BARRIERS + waves * q->tile_bytes / CLUSTER_RATE;
+        return product + CLUSTER_SUM + waves * q->tile_bytes / CLUSTER_RATE;
     const double bytes = 2.0 * (double)split * q->range_bytes;
     return split == 1 ? product
                       : product + REDUCE_LAUNCH + bytes / (double)(SUM_RATE * q->multiprocessors);
+}
+
+/* Takes `split` if it is expected to be faster than *best. */
+static void try_split(const split_query *q, int64_t split, int64_t *best, double *min_clocks) {
+    const double clocks = clocks_of(q, split);
+    if (clocks >= *min_clocks) return;
+    *min_clocks = clocks;
+    *best = split;
 }
 
 int64_t split_choose(const split_query *q) {
@@ -89,14 +102,11 @@ int64_t split_choose(const split_query *q) {
         split = split < q->steps ? split : q->steps;
         for (; split > 1 && split > fewer; split = split * 3 / 4) {
             /* The fewest ranges with the same max steps per range. */
-            const int64_t even = ceil_div(q->steps, ceil_div(q->steps, split));
-            const double clocks = clocks_of(q, even);
-            if (clocks < min_clocks) {
-                min_clocks = clocks;
-                best = even;
-            }
+            try_split(q, ceil_div(q->steps, ceil_div(q->steps, split)), &best, &min_clocks);
         }
     }
+    for (int64_t split = 2; split <= MAX_CLUSTER && split <= q->steps; split++)
+        if (split_in_cluster(q, split)) try_split(q, split, &best, &min_clocks);
     return best;
 }
 
@@ -122,6 +132,9 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
     const double tile_bytes = (double)(rows * columns * sum);
     const int64_t lines = (m < rows ? m : rows) + (n < columns ? n : columns);
     const bool copies = variant->wgmma.terms == 0; /* else TMA, which reads packed operands */
+    const bool has_room =
+        !copies ||
+        geometry->shared_bytes + split_cluster_bytes(dtype, geometry, MAX_CLUSTER) <= MOST_SHARED;
     const bool passed = copies && !aligned && dtype->itemsize < 4; /* less than cp.async copies */
     return (split_query){
         .tiles = ceil_div(m, rows) * ceil_div(n, columns) * batch,
@@ -135,7 +148,7 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
             geometry->threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / geometry->threads[0] : 1,
         .multiprocessors = multiprocessors,
         .clusters = clusters && variant->split.clusters && tile_bytes <= CLUSTER_BYTES &&
-                    tile_bytes <= (double)geometry->shared_bytes};
+                    tile_bytes <= (double)geometry->shared_bytes && has_room};
 }
 
 /* Whether all rows, or columns if it is column-major, begin and end at multiples of 16 bytes. */

@@ -374,10 +374,13 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.stage_bytes =
             (int)(stage_bytes_of(&operands[0]) + stage_bytes_of(&operands[1]));
         w->args->wgmma.multicast = (int)multicast;
-        w->args->wgmma.share =
-            (int)((operands[1].mn_major ? operands[1].deep : tile_columns) / multicast);
+        const int64_t summed = swapped ? tile_columns : 64; /* rows of C of a warpgroup */
+        const int64_t copied = operands[1].mn_major ? operands[1].deep : tile_columns;
+        const int64_t share = product->cluster ? ceil_div(summed, split) : copied / multicast;
+        w->args->wgmma.share = (int)share;
         w->args->wgmma.swapped = swapped;
-        w->args->wgmma.stages = (int)ring_stages(w->form, tile, (int64_t)product->shared_bytes);
+        w->args->wgmma.stages = (int)ring_stages(w->form, tile, share, product->cluster ? split : 1,
+                                                 (int64_t)product->shared_bytes);
     }
     const int64_t counted = w->form.thin ? tiles : full;
     const int64_t groups = counted <= room ? (tiles < room ? tiles : room)

@@ -39,6 +39,7 @@ typedef struct tile_list {
     int down, across, band;                      /* tiles; their rows in a band */
     int even_steps, longer;                      /* of a range; the first `longer` have one more */
     divisor by_all, by_band, by_height, by_last; /* tiles; of a band; rows of one; of the last */
+    int rows_per_part;                           /* of a tile, that each block of a cluster adds */
 } tile_list;
 
 /* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a]; B likewise. The
@@ -61,6 +62,12 @@ typedef struct gemm_args {
 
 /* CLUSTER_BYTES: of a tile's sums that a cluster adds. A launch adds more of them faster. */
 enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
+
+/* Rows of a tile that a block of a cluster adds, at most; and the shared bytes for those sums of
+ * all others, after an mbarrier. */
+#define CLUSTER_ROWS(rows, parts) (((rows) + (parts) - 1) / (parts))
+#define CLUSTER_SUM_BYTES(rows, row_bytes, parts)                                                  \
+    (16 + CLUSTER_ROWS(rows, parts) * ((parts) - 1) * (row_bytes))
 
 /* Geometry of gemm_skinny and gemm_skinny_mma (8 rows per MMA tile), shared with
  * core/plan_skinny.c.
@@ -141,7 +148,8 @@ typedef struct wgmma_args {
     int stages;      /* of the ring, likewise */
     int stage_bytes; /* that are copied, likewise */
     int multicast;   /* blocks of a cluster, which share B's tiles; 1: none does */
-    int share;       /* columns, or k if B is MN-major, that each copies of a tile */
+    int share;       /* columns, or k if B is MN-major, that each copies of a tile; or, where a
+                        cluster adds parts of K, rows of C of a warpgroup that each adds */
     int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */

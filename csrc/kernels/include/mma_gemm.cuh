@@ -37,9 +37,13 @@ __host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes pe
     return how == ALONG ? 128 : lines * (int)sizeof(REAL);
 }
 constexpr int A_TILE = BLOCK_M * 128, STAGE = A_TILE + BLOCK_N * 128;
-/* Whether the parts of a tile may be added by a cluster, from the ring (core/plan_split.c). */
+/* Whether the parts of a tile may be added by a cluster (core/plan_split.c). */
 constexpr int TILE_BYTES = BLOCK_M * BLOCK_N * (int)sizeof(part_sum);
 constexpr bool KEEPS_SUMS = TILE_BYTES <= CLUSTER_BYTES && TILE_BYTES <= STAGES * STAGE;
+#ifndef STAGE_MORE
+#define STAGE_MORE 0 /* bytes of a stage that are not tiles, after all tiles */
+#endif
+typedef cluster_sums<BLOCK_M, BLOCK_N, THREADS> tile_sums;
 constexpr int SLABS = BLOCK_K / K_SLAB, GROUPS = WARP_N / GROUP_N;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, GROUP_TILES = GROUP_N / 8;
 
@@ -69,6 +73,12 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
  * of C a lane has. */
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
+/* Writes a warp's sums to rows of shared memory, in which vectors are at vector_of_row(). */
+__device__ __forceinline__ int vector_of_row(int row, int vector);
+template <order OF_A>
+__device__ __forceinline__ void put(const gemm_args &g, unsigned to,
+                                    number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
+                                    const block_work &block, long long row, long long column);
 template <order OF_A>
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
                                       const warp_place &w, const block_work &block, unsigned ring,
@@ -248,11 +258,12 @@ template <order OF_A, order OF_B, int ALIGNED> struct tile_copies {
 
 /* ---- the kernel ---- */
 
-/* The sum over all of K; defined in mma_loop.cuh or in the kernel's own file. */
-template <order OF_A, order OF_B, int ALIGNED>
+/* The sum over all of K, which is not 0 in a cluster. meanwhile(): while the first copies are on
+ * their way. Defined in mma_loop.cuh or in the kernel's own file. */
+template <order OF_A, order OF_B, int ALIGNED, typename Meanwhile>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
-                                           unsigned ring, const warp_place &w);
+                                           unsigned ring, const warp_place &w, Meanwhile meanwhile);
 
 /* Concurrent blocks compute the tiles of one part of K, so they read the same of A and B; those of a
  * cluster, all parts of a tile. */
@@ -282,15 +293,27 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
                           lane};
 
     number sum[M_TILES][N_TILES][4] = {};
+    const bool adds = KEEPS_SUMS && block.cluster;
+    const unsigned sums_at = ring + STAGES * (STAGE + STAGE_MORE);
+    if (adds) tile_sums(g, sums_at, A.first).begin();
+    const auto meanwhile = [&] {
+        if (adds) cluster_wait(); /* all have begun */
+    };
     overlap_launches();
     const long long in_row_a = OF_A == ALONG ? g.K : g.M, in_row_b = OF_B == ALONG ? g.K : g.N;
     if (is_chunks(A.x, A.pitch, in_row_a) && is_chunks(B.x, B.pitch, in_row_b)) {
-        accumulate<OF_A, OF_B, CHUNK>(sum, K, A, B, ring, w);
+        accumulate<OF_A, OF_B, CHUNK>(sum, K, A, B, ring, w, meanwhile);
     } else if (PAIRS && is_aligned<4>(A.x, A.pitch, in_row_a) &&
                is_aligned<4>(B.x, B.pitch, in_row_b)) {
-        accumulate<OF_A, OF_B, PAIRS ? 2 : 1>(sum, K, A, B, ring, w);
+        accumulate<OF_A, OF_B, PAIRS ? 2 : 1>(sum, K, A, B, ring, w, meanwhile);
     } else {
-        accumulate<OF_A, OF_B, 1>(sum, K, A, B, ring, w);
+        accumulate<OF_A, OF_B, 1>(sum, K, A, B, ring, w, meanwhile);
+    }
+    if (adds) {
+        wait_for_ring();
+        put<OF_A>(g, ring, sum, w, block, A.first + w.row, B.first + w.column);
+        tile_sums(g, sums_at, A.first).finish(g, ring, A.first, B.first, vector_of_row);
+        return;
     }
     store<OF_A>(g, sum, w, block, ring, A.first + w.row, B.first + w.column);
 }

@@ -111,37 +111,33 @@ __device__ __forceinline__ void turn(unsigned (&word)[4], int lane) {
     }
 }
 
-/* Leaves the sums in the ring, for the blocks of the cluster. A row's vectors are swizzled, so that
- * 16 lanes that write together, of 4 rows, have 128 different bytes. */
-__device__ __forceinline__ void store_in_cluster(const gemm_args &g,
-                                                 number (&sum)[M_TILES][N_TILES][4],
-                                                 const warp_place &w, unsigned ring, long long row,
-                                                 long long column) {
-    auto place = [&](int r, int at) { return ring + r * (BLOCK_N * 4) + ((at ^ r % 4 * 2) << 4); };
+/* 16 lanes that write together, of 4 rows, have 128 different bytes. */
+__device__ __forceinline__ int vector_of_row(int row, int vector) {
+    return vector ^ row % 4 * 2;
+}
+template <order>
+__device__ __forceinline__ void put(const gemm_args &, unsigned to,
+                                    number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
+                                    const block_work &, long long, long long) {
 #pragma unroll
     for (int m = 0; m < M_TILES; m++) {
 #pragma unroll
         for (int at = 0; at < 2 * N_TILES; at++) {
             const int n = at / 2, h = at % 2, r = w.row + 16 * m + 8 * h + w.eighth;
+            const int vector = vector_of_row(r, w.column / 4 + 2 * n + w.pair / 2);
             const float *d = &sum[m][n][2 * h];
-            asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
-                             place(r, w.column / 4 + 2 * n + w.pair / 2) + w.pair % 2 * 8),
+            asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + r * (BLOCK_N * 4) +
+                                                                  (vector << 4) + w.pair % 2 * 8),
                          "f"(d[0]), "f"(d[1])
                          : "memory");
         }
     }
-    sum_cluster<BLOCK_M, BLOCK_N, THREADS>(g, row - w.row, column - w.column, place);
 }
 
 template <order>
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
                                       const warp_place &w, const block_work &block, unsigned ring,
                                       long long row, long long column) {
-    if (KEEPS_SUMS && block.cluster) {
-        wait_for_ring();
-        store_in_cluster(g, sum, w, ring, row, column);
-        return;
-    }
     REAL *C = g.C + blockIdx.z * g.batch_c;
     const float alpha = (float)g.alpha, beta = (float)g.beta;
     const bool turned = beta == 0 && is_chunks(C, g.ldc, g.N);

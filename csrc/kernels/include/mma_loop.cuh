@@ -54,13 +54,14 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
 
     __device__ __forceinline__ bool has_copies() const { return !ENDS || copies.left > 0; }
 
-    __device__ __forceinline__ void begin() {
+    template <typename Meanwhile> __device__ __forceinline__ void begin(Meanwhile meanwhile) {
 #pragma unroll 1
         for (int tile = 0; tile < STAGES - 2; tile++) {
             if (has_copies()) copies.copy_tile(ring + tile * STAGE);
             if (all_copies::ASYNC) copy_async_commit();
         }
         if (has_copies()) copies.copy_tile(ring + (STAGES - 2) * STAGE);
+        meanwhile();
         landed();
 #pragma unroll
         for (int m = 0; m < M_TILES; m++) {
@@ -97,14 +98,14 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
     }
 };
 
-template <order OF_A, order OF_B, int ALIGNED>
-__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
-                                           const operand_matrix &A, const operand_matrix &B,
-                                           unsigned ring, const warp_place &w) {
+template <order OF_A, order OF_B, int ALIGNED, typename Meanwhile>
+__device__ __forceinline__ void
+accumulate(number (&sum)[M_TILES][N_TILES][4], long long K, const operand_matrix &A,
+           const operand_matrix &B, unsigned ring, const warp_place &w, Meanwhile meanwhile) {
     if (K == 0) return;
     k_loop<OF_A, OF_B, ALIGNED> loop(sum, A, B, K, ring, w);
     const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
-    loop.begin();
+    loop.begin(meanwhile);
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++)
         loop.multiply_tile(loop.at, tile + 1 == tiles);

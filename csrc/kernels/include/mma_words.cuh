@@ -282,27 +282,28 @@ store_elements(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const war
     });
 }
 
-/* Leaves the sums in the ring, for the blocks of the cluster. A row's vectors are swizzled, so that 8
- * lanes that write together have 8 vectors of 128 bytes. */
-template <bool TURNED>
-__device__ __forceinline__ void
-store_in_cluster(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
-                 unsigned ring, long long row, long long column) {
-    typedef vectors_of_lane<TURNED> vectors;
-    auto place = [&](int r, int at) {
-        return ring + r * (BLOCK_N * (unsigned)sizeof(REAL)) + ((at ^ r / V % 8) << 4);
-    };
+/* 8 lanes that write together have 8 vectors of 128 bytes. */
+__device__ __forceinline__ int vector_of_row(int row, int vector) {
+    return vector ^ row / V % 8;
+}
+template <order OF_A>
+__device__ __forceinline__ void put(const gemm_args &g, unsigned to,
+                                    number (&sum)[M_TILES][N_TILES][4], const warp_place &w,
+                                    const block_work &block, long long row, long long column) {
+    typedef vectors_of_lane<turned(OF_A)> vectors;
     const vectors own(w);
-    each_8_rows<TURNED>(sum, [&](vector(&x)[GROUPS][2], int down) {
+    check_all<turned(OF_A)>(g, sum, w, block, row, column);
+    each_8_rows<turned(OF_A)>(sum, [&](vector(&x)[GROUPS][2], int down) {
 #pragma unroll
         for (int at = 0; at < 2 * GROUPS; at++) {
             const int group = at / 2, i = at % 2;
             const int r = w.row + down + own.row + i * vectors::NEXT_ROW;
             const int c = w.column + group * GROUP_N + own.column + i * vectors::NEXT_COLUMN;
-            store_shared(place(r, c / V), reinterpret_cast<const uint4 &>(x[group][i]));
+            store_shared(to + r * (BLOCK_N * (unsigned)sizeof(REAL)) +
+                             (vector_of_row(r, c / V) << 4),
+                         reinterpret_cast<const uint4 &>(x[group][i]));
         }
     });
-    sum_cluster<BLOCK_M, BLOCK_N, THREADS>(g, row - w.row, column - w.column, place);
 }
 
 /* The kinds of stores differ for all threads alike, and each has code of its own: conditions around
@@ -315,11 +316,6 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     constexpr bool TURNED = turned(OF_A);
     const bool old = (REAL)g.beta != 0; /* the rounded beta: see epilogue() */
     check_all<TURNED>(g, sum, w, block, row, column);
-    if (KEEPS_SUMS && block.cluster) {
-        wait_for_ring();
-        store_in_cluster<TURNED>(g, sum, w, ring, row, column);
-        return;
-    }
     if (g.split > 1) {
         store_vectors<TURNED, false>(g, sum, w, part_at(g, block.part, 0, 0), g.part_pitch,
                                      g.part_pitch, 1, row, column);

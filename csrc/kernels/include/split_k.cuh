@@ -91,36 +91,50 @@ __device__ __forceinline__ alpha_beta alpha_beta_of(const gemm_args &g) {
 }
 
 /* PART_WIDE adjacent elements of C, of which `exist` do. */
-__device__ __forceinline__ void finish(REAL *c, int exist, alpha_beta by, const part_vector &sum) {
+__device__ __forceinline__ void finish(REAL *c, int exist, alpha_beta by, part_vector sum) {
     const bool whole = exist >= PART_WIDE && (unsigned long long)c % sizeof(result_vector) == 0;
     result_vector x;
-    if (by.beta != 0 && whole) x = *reinterpret_cast<const result_vector *>(c);
 #pragma unroll
     for (int k = 0; k < PART_WIDE; k++) {
-        part_sum y = by.alpha * sum.at[k];
-        if (by.beta != 0) {
+        sum.at[k] *= by.alpha;
+    }
+    if (by.beta != 0) {
+        if (whole) x = *reinterpret_cast<const result_vector *>(c);
+#pragma unroll
+        for (int k = 0; k < PART_WIDE; k++) {
             if (!whole && k < exist) x.at[k] = c[k];
-            y += by.beta * widen(x.at[k]);
+            sum.at[k] += by.beta * widen(x.at[k]);
         }
-        x.at[k] = narrow(y, REAL());
+    }
+#pragma unroll
+    for (int k = 0; k < PART_WIDE; k++) {
+        x.at[k] = narrow(sum.at[k], REAL());
         if (!whole && k < exist) c[k] = x.at[k];
     }
     if (whole) store_bits(c, reinterpret_cast<bits_type<sizeof x>::type &>(x));
 }
 
-/* A thread's rows of C: every `step`-th from row `first` to `end` of a tile, PART_WIDE elements of
- * each from (row, column) on, the tile's first row. load(row of the tile) loads their sums. */
+/* A thread's rows of C: every `down`-th of a tile from `first` to `end`, and PART_WIDE elements of
+ * each from (row, column) on, where the tile begins. */
+typedef struct own_rows {
+    REAL *c;
+    int first, end, down, exist;
+
+    __device__ __forceinline__ own_rows(const gemm_args &g, long long z, long long row,
+                                        long long column, int first_, int end_, int down_)
+        : c(g.C + z * g.batch_c + (row + first_) * g.ldc + column), first(first_),
+          end((int)min(g.M - row, (long long)end_)), down(down_),
+          exist((int)min(g.N - column, (long long)PART_WIDE)) {
+        if (exist <= 0) end = 0;
+    }
+} own_rows;
+
+/* load(row of the tile) loads their sums. */
 template <typename Load>
-__device__ __forceinline__ void finish_rows(const gemm_args &g, long long z, long long row,
-                                            long long column, int first, int end, int step,
-                                            alpha_beta by, Load load) {
-    const int exist = (int)min(g.N - column, (long long)PART_WIDE);
-    end = (int)min(g.M - row, (long long)end);
-    REAL *c = g.C + z * g.batch_c + (row + first) * g.ldc + column;
-    if (exist <= 0) return;
+__device__ __forceinline__ void finish_rows(own_rows own, long long ldc, alpha_beta by, Load load) {
 #pragma unroll 1
-    for (; first < end; first += step, c += step * g.ldc)
-        finish(c, exist, by, load(first));
+    for (; own.first < own.end; own.first += own.down, own.c += own.down * ldc)
+        finish(own.c, own.exist, by, load(own.first));
 }
 
 /* ---- the second launch: a thread computes PART_WIDE adjacent elements of C ---- */
@@ -179,59 +193,98 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     }
     if (row >= g.M) return;
 
-    finish_rows(g, blockIdx.z, row, column, 0, 1, 1, alpha_beta_of(g), [&](int) { return sum; });
+    finish_rows(own_rows(g, blockIdx.z, row, column, 0, 1, 1), g.ldc, alpha_beta_of(g),
+                [&](int) { return sum; });
 }
 
 /* ---- one launch, from sm_90 on: a tile's blocks are a cluster ---- */
 
-/* 16 bytes at this block's address, but of the block `rank` of the cluster. */
-__device__ __forceinline__ uint4 load_of_rank(unsigned from, unsigned rank) {
-    uint4 v = {};
-#if __CUDA_ARCH__ >= 900
-    unsigned there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(from), "r"(rank));
-    asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+__device__ __forceinline__ uint4 load_bits(unsigned from) {
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(there)
+                 : "r"(from)
                  : "memory");
-#endif
     return v;
 }
 
-/* The sum, over the blocks of the cluster, of the 16 bytes at this address. */
-__device__ __forceinline__ part_vector sum_of_cluster(unsigned from, int parts) {
+/* What a block of a cluster adds: its own sums, then the others' in the order of their ranks. Those of
+ * `rank` are the block `to`'s part number: */
+__device__ __forceinline__ int part_for(int to, int rank) {
+    return rank - (rank > to);
+}
+
+/* 16 bytes of its own, and of all `others`, `next` bytes apart. */
+__device__ __forceinline__ part_vector sum_of_parts(unsigned own, unsigned from, int next,
+                                                    int others) {
     constexpr int LOADS = 4; /* in flight */
     part_vector sum = {};
+    add(sum, load_bits(own));
 #pragma unroll 1
-    for (int first = 0; first < parts; first += LOADS) {
+    for (; others > 0; others -= LOADS, from += LOADS * next) {
         uint4 more[LOADS];
 #pragma unroll
         for (int p = 0; p < LOADS; p++) {
-            if (first + p < parts) more[p] = load_of_rank(from, first + p);
+            if (p < others) more[p] = load_bits(from + p * next);
         }
 #pragma unroll
         for (int p = 0; p < LOADS; p++) {
-            if (first + p < parts) add(sum, more[p]);
+            if (p < others) add(sum, more[p]);
         }
     }
     return sum;
 }
 
-/* Each block has the sums of its part of K in shared memory: 16 bytes of them at place(row, vector).
- * It adds those of all parts for its share of the tile of C at (row, column). */
-template <int ROWS, int COLUMNS, int THREADS, typename Place>
-__device__ __forceinline__ void sum_cluster(const gemm_args &g, long long row, long long column,
-                                            Place place) {
-    constexpr int ACROSS = COLUMNS / PART_WIDE, DOWN = THREADS / ACROSS;
+/* A tile of sums in each block of a cluster, which are those of a part of K: ROWS x COLUMNS, at
+ * `sums`, vectors of 16 bytes in any order in a row. Each block adds a share of the rows. The others
+ * copy theirs to it, so that nothing is waited for but these copies. */
+template <int ROWS, int COLUMNS, int THREADS> struct cluster_sums {
+    static constexpr int ACROSS = COLUMNS / PART_WIDE, DOWN = THREADS / ACROSS;
+    static constexpr int PITCH = COLUMNS * (int)sizeof(part_sum);
     static_assert(THREADS % ACROSS == 0, "a thread's vectors are below each other");
-    const int parts = (int)cluster_size(), vector = threadIdx.x % ACROSS;
-    const alpha_beta by = alpha_beta_of(g);
-    cluster_barrier();
-    finish_rows(g, blockIdx.z, row, column + vector * PART_WIDE,
-                (int)cluster_rank() * DOWN + threadIdx.x / ACROSS, ROWS, parts * DOWN, by,
-                [&](int r) { return sum_of_cluster(place(r, vector), parts); });
-    cluster_barrier(); /* no block exits while others read from it */
-}
+
+    unsigned barrier, copied;      /* an mbarrier, and after it the rows of all others: addresses */
+    int parts, rank, share, exist; /* `share` rows per block, `exist` of the tile */
+
+    __device__ __forceinline__ cluster_sums(const gemm_args &g, unsigned shared, long long row)
+        : barrier(shared), copied(shared + 16), parts((int)cluster_size()),
+          rank((int)cluster_rank()), share((int)g.tiles.rows_per_part),
+          exist((int)min(g.M - row, (long long)ROWS)) {}
+
+    /* Rows that the block `of` adds. */
+    __device__ __forceinline__ int rows(int of) const {
+        return max(0, min(share, exist - of * share));
+    }
+    /* Early, for all threads of the cluster; each then waits with cluster_wait(). */
+    __device__ __forceinline__ void begin() const {
+        if (threadIdx.x == 0) expect_bytes(barrier, rows(rank) * (parts - 1) * PITCH);
+        cluster_arrive();
+    }
+    /* Adds the sums, which this thread's are part of, and stores C's tile at (row, column).
+     * place(row, vector): where a vector is, from the first of the row `share` * n on. */
+    template <typename Place>
+    __device__ __forceinline__ void finish(const gemm_args &g, unsigned sums, long long row,
+                                           long long column, Place place) const {
+        const int vector = threadIdx.x % ACROSS, first = rank * share;
+        fence_writes();
+        __syncthreads();
+        copy_to_each(parts, warp_of_block(), THREADS / 32, [&](int to) {
+            if (to != rank && rows(to) > 0)
+                copy_to_rank(copied + part_for(to, rank) * share * PITCH, sums + to * share * PITCH,
+                             rows(to) * PITCH, barrier, to);
+        });
+        const alpha_beta by = alpha_beta_of(g);
+        const own_rows own(g, blockIdx.z, row, column + vector * PART_WIDE,
+                           first + threadIdx.x / ACROSS, first + rows(rank), DOWN);
+        wait_for_bytes(barrier);
+        cluster_arrive();
+        finish_rows(own, g.ldc, by, [&](int r) {
+            const unsigned at = (r - first) * PITCH + (place(r, vector) << 4);
+            return sum_of_parts(sums + first * PITCH + at, copied + at, share * PITCH, parts - 1);
+        });
+        cluster_wait(); /* all copies have been made: a block that exits takes its sums with it */
+    }
+};
 
 #define SUM_PARTS(name)                                                                            \
     extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)                                   \

@@ -45,27 +45,36 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int c
     wgmma_pin(d);
 }
 
-/* The sum over all of K, for a warpgroup's 64 rows of a tile of `columns`, which are COLUMNS or
- * more. Each width has a loop of its own, since wgmma's is part of the instruction. Thin tiles have
- * more of them, from 8 columns on. */
-template <int A_ACROSS, int B_ACROSS, bool THIN, int COLUMNS = THIN ? 8 : 32, int COUNT>
+/* Columns of wgmma: a multiple of 32, or, for thin tiles, of 8 up to 32 and of 16 from there. */
+template <bool THIN> __device__ constexpr int width(int i) {
+    return !THIN ? 32 * (i + 1) : i < 4 ? 8 * (i + 1) : 16 * (i - 1);
+}
+
+/* The sum over all of K, for a warpgroup's 64 rows of a tile of `columns`. Each width has a loop of
+ * its own, since wgmma's is part of the instruction; FIRST to LAST are those that may be meant. */
+template <int A_ACROSS, int B_ACROSS, bool THIN, int FIRST, int LAST, int COUNT>
 __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int consumer, int steps,
                                            int columns) {
-    constexpr int MORE = !THIN ? 32 : COLUMNS < 32 ? 8 : 16;
-    if constexpr (COLUMNS < 2 * COUNT) {
-        if (columns > COLUMNS)
-            return accumulate<A_ACROSS, B_ACROSS, THIN, COLUMNS + MORE>(sum, r, consumer, steps,
-                                                                        columns);
+    if constexpr (FIRST < LAST) {
+        constexpr int MIDDLE = (FIRST + LAST) / 2;
+        if (columns <= width<THIN>(MIDDLE))
+            accumulate<A_ACROSS, B_ACROSS, THIN, FIRST, MIDDLE>(sum, r, consumer, steps, columns);
+        else
+            accumulate<A_ACROSS, B_ACROSS, THIN, MIDDLE + 1, LAST>(sum, r, consumer, steps,
+                                                                   columns);
+    } else {
+        constexpr int USED = width<THIN>(FIRST) / 2;
+        float (&used)[USED] = reinterpret_cast<float (&)[USED]>(sum);
+        sum_stages<BLOCK_M == 64 ? 2 : 1>(
+            used, r, steps, [&](int add) { multiply<A_ACROSS, B_ACROSS>(used, r, consumer, add); });
     }
-    float (&used)[COLUMNS / 2] = reinterpret_cast<float (&)[COLUMNS / 2]>(sum);
-    sum_stages<BLOCK_M == 64 ? 2 : 1>(
-        used, r, steps, [&](int add) { multiply<A_ACROSS, B_ACROSS>(used, r, consumer, add); });
 }
 
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void sum_of_tile(float (&sum)[MOST_COLUMNS / 2], ring &r, int consumer,
                                             int steps, int columns) {
-    accumulate<A_ACROSS, B_ACROSS, false>(sum, r, consumer, steps, columns);
+    accumulate<A_ACROSS, B_ACROSS, false, 0, MOST_COLUMNS / 32 - 1>(sum, r, consumer, steps,
+                                                                    columns);
 }
 
 /* Of a warpgroup's 64 rows, those of a thread: my_row(), and ROW_STEP further. */

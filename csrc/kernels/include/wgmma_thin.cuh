@@ -19,89 +19,163 @@
 
 constexpr int THIN_SUMS = THIN_COLUMNS / 2;
 
-/* Bytes of a warpgroup's sums in shared memory. */
+/* Bytes of a row of a warpgroup's sums in shared memory: 32 or 64 of them. */
+__device__ __forceinline__ int sum_pitch(const wgmma_args &w) {
+    return w.swapped || w.columns > 32 ? 256 : 128;
+}
+
+/* Of all of them, which are 64 rows of C, or as many as columns if the product is swapped. */
 __device__ __forceinline__ int sum_bytes(int columns) {
     return (columns + 31) / 32 * OUT_BUFFER;
 }
 
-/* Rows of C in a warpgroup's buffer: 64 x 32 sums for each 32 columns, in rows of 128 bytes, or
- * `columns` x 64 if the product is swapped, in rows of 256. Vectors of 16 bytes are swizzled. No
- * bank conflicts: 16 lanes write 8 bytes each to 4 rows; swapped, 32 lanes 4 bytes each to 4 rows;
- * 8 lanes read 1 or 2 rows. */
-__device__ __forceinline__ unsigned vector_of(unsigned buffer, bool swapped, int row, int v) {
-    return swapped
-               ? buffer + row * 256 + ((v ^ row / 2 % 4 * 2) << 4)
-               : buffer + v / 8 * OUT_BUFFER + row * 128 + ((v % 8 ^ (row % 2 * 4 | row & 2)) << 4);
-}
-
-__device__ __forceinline__ part_vector load_sums(unsigned from) {
-    part_vector v;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.at[0]), "=f"(v.at[1]), "=f"(v.at[2]), "=f"(v.at[3])
-                 : "r"(from)
-                 : "memory");
-    return v;
+/* Where vector v of a row is. No bank conflicts: 16 lanes write 8 bytes each to 4 rows; swapped, 32
+ * lanes 4 bytes each to 4 rows; 8 lanes read 1 or 2 rows. */
+__device__ __forceinline__ unsigned vector_of(bool swapped, int row, int v) {
+    return (v ^ (swapped ? row / 2 % 4 * 2 : row % 2 * 4 | row & 2)) << 4;
 }
 
 /* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. */
 __device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsigned buffer,
-                                           bool swapped, int columns) {
+                                           bool swapped, int pitch, int columns) {
     const int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4;
-    const unsigned at = swapped ? vector_of(buffer, true, 2 * q, row / 4) + row % 4 * 4
-                                : vector_of(buffer, false, row, q / 2) + q % 2 * 8;
+    if (swapped) {
+        const unsigned at = buffer + 2 * q * pitch + vector_of(true, 2 * q, row / 4) + row % 4 * 4;
 #pragma unroll
-    for (int j = 0; j < THIN_SUMS / 4; j++) {
-        if (8 * j >= columns) break;
+        for (int j = 0; j < THIN_SUMS / 4; j++) {
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const float x = sum[4 * j + 2 * h], y = sum[4 * j + 2 * h + 1];
-            if (swapped) {
-                shared_store((at ^ h * 32) + j * 2048, x);
-                shared_store((at ^ h * 32) + j * 2048 + 256, y);
-            } else {
-                shared_store_pair((at ^ j % 4 * 32) + j / 4 * OUT_BUFFER + h * 1024, x, y);
+            for (int i = 0; i < 4; i++) {
+                const unsigned to = (at ^ i / 2 * 32) + (8 * j + i % 2) * 256;
+                if (8 * j < columns) shared_store(to, sum[4 * j + i]);
+            }
+        }
+    } else {
+        const unsigned at = buffer + row * pitch + vector_of(false, row, q / 2) + q % 2 * 8;
+#pragma unroll
+        for (int j = 0; j < THIN_SUMS / 4; j++) {
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const unsigned to = (at ^ j % 4 * 32) + j / 4 * 128 + h * 8 * pitch;
+                const float *x = sum + 4 * j + 2 * h;
+                if (8 * j < columns) shared_store_pair(to, x[0], x[1]);
             }
         }
     }
 }
 
+/* The blocks of a cluster, each of which adds `share` rows of C of each warpgroup: as cluster_sums
+ * (split_k.cuh), for warpgroups. */
+typedef struct thin_parts {
+    int parts, rank, share, rows, pitch;
+
+    __device__ __forceinline__ explicit thin_parts(const wgmma_args &w)
+        : parts((int)cluster_size()), rank((int)cluster_rank()), share(w.share),
+          rows(w.swapped ? w.columns : 64), pitch(sum_pitch(w)) {}
+    __device__ __forceinline__ int rows_of(int of) const {
+        return max(0, min(share, rows - of * share));
+    }
+    __device__ __forceinline__ int part_bytes() const { return share * pitch; }
+    /* Of a warpgroup's rows of all others; none without a cluster. */
+    __device__ __forceinline__ int bytes() const { return (parts - 1) * part_bytes(); }
+    __device__ __forceinline__ unsigned barrier(const ring &r) const {
+        return r.empty + 8 * r.count;
+    }
+    /* For all threads, each of which then waits; the ring's barriers follow. */
+    __device__ __forceinline__ void begin(const ring &r) const {
+        if (parts == 1) return;
+        if (threadIdx.x == THREADS - 1)
+            expect_bytes(barrier(r), CONSUMERS * (parts - 1) * rows_of(rank) * pitch);
+        cluster_arrive();
+    }
+    /* Until all blocks have begun. Also for threads that only copy: an arrival of one that has
+     * exited would count for the end, too. */
+    __device__ __forceinline__ void wait() const {
+        if (parts > 1) cluster_wait();
+    }
+} thin_parts;
+
+/* A thread's place among its warpgroup's rows of C: a vector of every `down`-th row. These are
+ * multiples of 8 rows apart, so the vectors are at the same place in each, `bytes` from its start. */
+typedef struct thin_place {
+    int vector, row, down;
+    unsigned bytes;
+
+    __device__ __forceinline__ thin_place(const wgmma_args &w, int first) {
+        const int t = threadIdx.x % 128;
+        const int log = w.swapped || w.columns > 32 ? 4 : w.columns > 16 ? 3 : 2; /* vectors */
+        vector = t & (1 << log) - 1;
+        row = first + (t >> log);
+        down = 128 >> log;
+        bytes = vector_of(w.swapped, row, vector);
+    }
+} thin_place;
+
+/* Its rows of C, up to row `end` of the warpgroup's. */
+__device__ __forceinline__ own_rows rows_of_c(const gemm_args &g, const wgmma_args &w,
+                                              const thin_place &own, int end, int consumer,
+                                              const block_work &at) {
+    const int large = at.tile.row * BLOCK_M + consumer * 64;
+    const int row = w.swapped ? 0 : large, column = 4 * own.vector + (w.swapped ? large : 0);
+    return own_rows(g, at.z, row, column, own.row, end, own.down);
+}
+
+/* The blocks copy their sums to those that add them. */
+__device__ __forceinline__ void add_in_cluster(const gemm_args &g, const wgmma_args &w,
+                                               const thin_parts &all, alpha_beta by, const ring &r,
+                                               int consumer, unsigned buffer,
+                                               const block_work &at) {
+    const unsigned copied = r.out + CONSUMERS * sum_bytes(w.columns) + consumer * all.bytes();
+    const int first = all.rank * all.share;
+    fence_writes();
+    group_barrier(1 + consumer, 128);
+    copy_to_each(all.parts, warp_of_block() % 4, 4, [&](int to) {
+        if (to != all.rank && all.rows_of(to) > 0)
+            copy_to_rank(copied + part_for(to, all.rank) * all.part_bytes(),
+                         buffer + to * all.part_bytes(), all.rows_of(to) * all.pitch,
+                         all.barrier(r), to);
+    });
+    const thin_place own(w, first);
+    const own_rows rows = rows_of_c(g, w, own, first + all.rows_of(all.rank), consumer, at);
+    wait_for_bytes(all.barrier(r));
+    cluster_arrive();
+    finish_rows(rows, g.ldc, by, [&](int i) {
+        const unsigned at = (i - first) * all.pitch + own.bytes;
+        return sum_of_parts(buffer + first * all.pitch + at, copied + at, all.part_bytes(),
+                            all.parts - 1);
+    });
+    cluster_wait(); /* all copies have been made: a block that exits takes its sums with it */
+}
+
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
-                                           const float (&sum)[THIN_SUMS], alpha_beta by,
-                                           const ring &r, int consumer, const block_work &at) {
-    const int t = threadIdx.x % 128, parts = (int)cluster_size();
-    const bool swapped = w.swapped;
+                                           const float (&sum)[THIN_SUMS], const thin_parts &all,
+                                           alpha_beta by, const ring &r, int consumer,
+                                           const block_work &at) {
     const unsigned buffer = r.out + consumer * sum_bytes(w.columns);
     group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
-    write_sums(sum, buffer, swapped, w.columns);
-    if (parts > 1) {
-        cluster_barrier();
-    } else {
-        group_barrier(1 + consumer, 128);
+    /* Whole rows are copied, with zeros after the columns. */
+    write_sums(sum, buffer, w.swapped, all.pitch,
+               all.parts > 1 && !w.swapped ? all.pitch / 4 : w.columns);
+    if (all.parts > 1) {
+        add_in_cluster(g, w, all, by, r, consumer, buffer, at);
+        return;
     }
-    const int log_vectors = swapped           ? 4
-                            : w.columns <= 16 ? 2
-                            : w.columns <= 32 ? 3
-                                              : 4; /* of a row of C */
-    const int large = at.tile.row * BLOCK_M + consumer * 64, vector = t & (1 << log_vectors) - 1;
-    const int row = swapped ? 0 : large, column = 4 * vector + (swapped ? large : 0);
-    const int first = (int)cluster_rank() * 128 + t >> log_vectors,
-              step = parts * 128 >> log_vectors;
-    int end = swapped ? w.columns : 64;
-    const auto load = [&](int r) {
-        const unsigned from = vector_of(buffer, swapped, r, vector);
-        return parts > 1 ? sum_of_cluster(from, parts) : load_sums(from);
+    const thin_place own(w, 0);
+    const own_rows rows = rows_of_c(g, w, own, all.rows, consumer, at);
+    group_barrier(1 + consumer, 128);
+    const auto load = [&](int i) {
+        const uint4 bits = load_bits(buffer + i * all.pitch + own.bytes);
+        return reinterpret_cast<const part_vector &>(bits);
     };
-    if (g.split > 1 && parts == 1) {
-        if (column >= g.N) end = 0;
-#pragma unroll 1
-        for (int r = first; r < min(end, (int)g.M - row); r += step)
-            *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), row + r, column)) =
-                load(r);
-    } else {
-        finish_rows(g, at.z, row, column, first, end, step, by, load);
+    if (g.split == 1) {
+        finish_rows(rows, g.ldc, by, load);
+        return;
     }
-    if (parts > 1) cluster_barrier(); /* no block exits while others read from it */
+    const int large = at.tile.row * BLOCK_M + consumer * 64;
+    const int row = w.swapped ? 0 : large, column = 4 * own.vector + (w.swapped ? large : 0);
+#pragma unroll 1
+    for (int i = rows.first; i < rows.end; i += rows.down)
+        *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), row + i, column)) = load(i);
 }
 
 template <int A_ACROSS, int B_ACROSS>
@@ -112,9 +186,12 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     prefetch_maps(w, a_map, b_map, c_map);
     const int first = (int)cluster_number(), warp = warp_of_block();
     const auto work = [&](int item) { return work_of<true>(g, w, item, (int)cluster_rank()); };
+    const thin_parts all(w);
     block_work at;
-    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * sum_bytes(w.columns), 1,
-                       [&] { at = work(first); });
+    ring r =
+        ring_init(w.stages, stage_size<B_ACROSS>(w),
+                  CONSUMERS * (sum_bytes(w.columns) + all.bytes()), 1, [&] { at = work(first); });
+    all.begin(r);
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
@@ -123,15 +200,17 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
                 fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, item);
             });
         }
+        all.wait();
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
+        all.wait();
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
-            float sum[THIN_SUMS];
-            accumulate<A_ACROSS, B_ACROSS, true>(sum, r, consumer,
-                                                 item.steps.end - item.steps.first, w.columns);
-            store_thin(g, w, sum, by, r, consumer, item);
+            float sum[THIN_SUMS] = {};
+            accumulate<A_ACROSS, B_ACROSS, true, 0, 5>(
+                sum, r, consumer, item.steps.end - item.steps.first, w.columns);
+            store_thin(g, w, sum, all, by, r, consumer, item);
         });
     }
 }

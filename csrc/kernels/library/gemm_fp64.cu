@@ -26,6 +26,7 @@
  * Before sm_90 only 8 x 8 x 4 exists, at half Hopper's rate; ptxas emits it for sm_100 and later.
  * Differs from pipelined by the instruction, a slab loaded ahead, and mbarriers.
  */
+#define STAGE_MORE 16 /* two mbarriers */
 #include "hopper.cuh"
 #include "mma_words.cuh"
 
@@ -70,10 +71,10 @@ __device__ __forceinline__ void load_slab(slab_fragments &x, unsigned a_from, un
     }
 }
 
-template <order OF_A, order OF_B, int ALIGNED>
-__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
-                                           const operand_matrix &A, const operand_matrix &B,
-                                           unsigned ring, const warp_place &w) {
+template <order OF_A, order OF_B, int ALIGNED, typename Meanwhile>
+__device__ __forceinline__ void
+accumulate(number (&sum)[M_TILES][N_TILES][4], long long K, const operand_matrix &A,
+           const operand_matrix &B, unsigned ring, const warp_place &w, Meanwhile meanwhile) {
     const unsigned full = ring + STAGES * STAGE, empty = full + STAGES * 8; /* mbarriers */
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
@@ -94,6 +95,7 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
         copy_async_arrive(full + stage * 8);
     }
 
+    meanwhile();
     slab_fragments x[2];
     barrier_wait(full, 0);
     load_slab<OF_A, OF_B>(x[0], ring + a_from, ring + b_from, 0);
