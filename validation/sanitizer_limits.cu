@@ -24,6 +24,7 @@
  *      mem <mode>     each block of a cluster brings 16 bytes per thread to the next one
  *          stores          by st.shared::cluster
  *          bulk            by cp.async.bulk, from shared memory to shared memory
+ *          bulk_static     the same, to static shared memory; the others' is dynamic
  */
 #include <cstdio>
 #include <cstdlib>
@@ -240,48 +241,54 @@ static int sync(const char *mode) {
     return wrong;
 }
 
+enum place { STORES, BULK_STATIC, BULK };
+
 /* The other block's mbarrier counts the bytes, or the cluster's barrier says that all have stored. */
-template <bool BULK> __global__ void __cluster_dims__(2, 1, 1) give_to_next(int *y) {
-    __shared__ __align__(128) int4 own[THREADS], got[THREADS];
+template <place HOW> __global__ void __cluster_dims__(2, 1, 1) give_to_next(int *y) {
+    extern __shared__ __align__(128) int4 dynamic[];
+    __shared__ __align__(128) int4 own[THREADS], fixed[HOW == BULK_STATIC ? THREADS : 1];
     __shared__ __align__(8) unsigned long long full;
-    const unsigned t = threadIdx.x;
-    unsigned rank, to, bar;
+    int4 *got = HOW == BULK_STATIC ? fixed : dynamic;
+    const unsigned t = threadIdx.x, bar = address(&full);
+    unsigned rank, to, its_bar;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     own[t] = make_int4(t, rank, t, rank);
-    if (BULK && t == 0) {
-        start(address(&full), 1);
+    if (t == 0) {
+        start(bar, 1);
         asm volatile("fence.mbarrier_init.release.cluster;\n"
-                     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(&full)),
-                     "r"((unsigned)sizeof own)
+                     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
+                     "n"(sizeof own)
                      : "memory");
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(to)
-        : "r"(address(&got[BULK ? 0 : t])), "r"(rank ^ 1));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(bar) : "r"(address(&full)), "r"(rank ^ 1));
-    if (!BULK) {
-        asm volatile("st.shared::cluster.v4.s32 [%0], {%1, %2, %1, %2};" ::"r"(to), "r"(t),
+        : "r"(address(got + (HOW == STORES ? t : 0))), "r"(rank ^ 1));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(its_bar) : "r"(bar), "r"(rank ^ 1));
+    if (HOW == STORES) {
+        asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %1, %2};" ::"r"(to), "r"(t),
                      "r"(rank)
                      : "memory");
     } else {
         if (t == 0)
             asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
                          " [%0], [%1], %2, [%3];" ::"r"(to),
-                         "r"(address(own)), "r"((unsigned)sizeof own), "r"(bar)
+                         "r"(address(own)), "n"(sizeof own), "r"(its_bar)
                          : "memory");
-        wait(address(&full), 0);
+        wait(bar, 0);
     }
     asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
     y[blockIdx.x * THREADS + t] = got[t].x + got[t].y;
 }
 
 static int mem(const char *mode) {
+    enum { BYTES = THREADS * sizeof(int4) };
     int *y, host[2 * THREADS];
     CHECK(cudaMalloc(&y, sizeof host));
-    if (!strcmp(mode, "stores")) give_to_next<false><<<2, THREADS>>>(y);
-    if (!strcmp(mode, "bulk")) give_to_next<true><<<2, THREADS>>>(y);
+    if (!strcmp(mode, "stores")) give_to_next<STORES><<<2, THREADS, BYTES>>>(y);
+    if (!strcmp(mode, "bulk_static")) give_to_next<BULK_STATIC><<<2, THREADS>>>(y);
+    if (!strcmp(mode, "bulk")) give_to_next<BULK><<<2, THREADS, BYTES>>>(y);
     CHECK(cudaGetLastError());
     CHECK(cudaMemcpy(host, y, sizeof host, cudaMemcpyDeviceToHost));
     int wrong = 0;

@@ -26,7 +26,7 @@ CASES = [  # (tool, kernel, whether the kernel is correct)
     *[("initcheck", f"init {mode}_read", True) for mode in ("words", "bulk", "tensor")],
     *[("initcheck", "init nothing", False), ("initcheck", "init nothing_read", False)],
     *[("synccheck", f"sync {mode}", True) for mode in ("one", "two", "two_red")],
-    *[("memcheck", f"mem {mode}", True) for mode in ("stores", "bulk")],
+    *[("memcheck", f"mem {mode}", True) for mode in ("stores", "bulk", "bulk_static")],
     ("", "mem bulk", True),
 ]
 
