@@ -150,7 +150,7 @@ def tests(arguments: str) -> Record:
 def sanitize(tool: str) -> tuple[Record, str]:
     start = time.perf_counter()
     done = subprocess.run(
-        ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
+        ["timeout", "-k", "9", "300", "compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
         + [sys.executable, "validation/each_variant.py", "--device", "cuda", "--tool", tool],
         cwd=ROOT,
         stdout=subprocess.PIPE,

@@ -182,14 +182,15 @@ def test_more_work_never_has_fewer_parts(row):
 
 def test_parts_as_they_were_measured_to_be_best():
     """On an H200, 64 x 64 tiles: more where blocks wait for elements that come one by one. The
-    measurements had two launches for all; 2 parts in clusters take less than these."""
+    measurements had two launches for all, except of 256 x 256 x 2048: 6 parts in clusters take as
+    long as 16."""
     [row] = [row for row in ROWS if row.name == "mma_tf32x3"]
     small = {"block_m": 64, "block_n": 64, "warp_m": 32}
     best = {
         **{(33, 4096, 511): [4], (63, 4095, 511): [2, 4, 6], (64, 4096, 512): [2, 4, 6]},
         **{(128, 2048, 256): [1, 2], (512, 512, 4096): [4, 5, 6, 8], (509, 511, 4095): [4, 5, 6]},
         **{(777, 888, 999): [2], (1024, 1024, 1024): [1], (2048, 300, 1000): [2, 3, 4]},
-        **{(64, 64, 16384): range(64, 133), (256, 256, 2048): range(8, 25)},
+        **{(64, 64, 16384): range(64, 133), (256, 256, 2048): [6, 8, *range(9, 25)]},
     }
     found = {shape: parts(row, *shape, **small) for shape in best}
     assert {shape: n for shape, n in found.items() if n not in best[shape]} == {}

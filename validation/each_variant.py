@@ -37,8 +37,8 @@ PROBE_ELEMENTS = 5000
 # `small_k` it takes the bytes that cp.async fills with 0 for read. synccheck: the warps of
 # `fp16x3_guarded` that copy meet those that multiply at a barrier of the whole block, each at a
 # place of their own in the code, where a tile needs other products; the tool calls that divergent.
-# memcheck: it reports each copy by cp.async.bulk to shared memory of another block, and ends the
-# kernel. So clusters that add parts of K run under the other tools only.
+# memcheck: it reports copies by cp.async.bulk to shared memory of another block, of a cluster whose
+# size the launch says, and ends the kernel. So clusters that add parts of K do not run under it.
 LEFT_OUT = {
     "synccheck": ("fp16x3_guarded",),
     "racecheck": ("fp64",),

@@ -24,7 +24,8 @@
  *      mem <mode>     each block of a cluster brings 16 bytes per thread to the next one
  *          stores          by st.shared::cluster
  *          bulk            by cp.async.bulk, from shared memory to shared memory
- *          bulk_static     the same, to static shared memory; the others' is dynamic
+ *          bulk_fixed      the same; the kernel says how large clusters are, else its launch does
+ *      cluster wait   warps wait at the barrier of a cluster, one after the other has told it
  */
 #include <cstdio>
 #include <cstdlib>
@@ -241,14 +242,11 @@ static int sync(const char *mode) {
     return wrong;
 }
 
-enum place { STORES, BULK_STATIC, BULK };
-
 /* The other block's mbarrier counts the bytes, or the cluster's barrier says that all have stored. */
-template <place HOW> __global__ void __cluster_dims__(2, 1, 1) give_to_next(int *y) {
-    extern __shared__ __align__(128) int4 dynamic[];
-    __shared__ __align__(128) int4 own[THREADS], fixed[HOW == BULK_STATIC ? THREADS : 1];
+template <bool BULK> __device__ void give_to_next(int *y) {
+    extern __shared__ __align__(128) int4 got[];
+    __shared__ __align__(128) int4 own[THREADS];
     __shared__ __align__(8) unsigned long long full;
-    int4 *got = HOW == BULK_STATIC ? fixed : dynamic;
     const unsigned t = threadIdx.x, bar = address(&full);
     unsigned rank, to, its_bar;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -264,9 +262,9 @@ template <place HOW> __global__ void __cluster_dims__(2, 1, 1) give_to_next(int 
     asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(to)
-        : "r"(address(got + (HOW == STORES ? t : 0))), "r"(rank ^ 1));
+        : "r"(address(got + (BULK ? 0 : t))), "r"(rank ^ 1));
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(its_bar) : "r"(bar), "r"(rank ^ 1));
-    if (HOW == STORES) {
+    if (!BULK) {
         asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %1, %2};" ::"r"(to), "r"(t),
                      "r"(rank)
                      : "memory");
@@ -282,18 +280,65 @@ template <place HOW> __global__ void __cluster_dims__(2, 1, 1) give_to_next(int 
     y[blockIdx.x * THREADS + t] = got[t].x + got[t].y;
 }
 
+template <bool BULK> __global__ void give(int *y) {
+    give_to_next<BULK>(y);
+}
+__global__ void __cluster_dims__(2, 1, 1) give_fixed(int *y) {
+    give_to_next<true>(y);
+}
+
 static int mem(const char *mode) {
-    enum { BYTES = THREADS * sizeof(int4) };
     int *y, host[2 * THREADS];
     CHECK(cudaMalloc(&y, sizeof host));
-    if (!strcmp(mode, "stores")) give_to_next<STORES><<<2, THREADS, BYTES>>>(y);
-    if (!strcmp(mode, "bulk_static")) give_to_next<BULK_STATIC><<<2, THREADS>>>(y);
-    if (!strcmp(mode, "bulk")) give_to_next<BULK><<<2, THREADS, BYTES>>>(y);
+    cudaLaunchAttribute cluster;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {2, 1, 1};
+    cudaLaunchConfig_t launch = {};
+    launch.gridDim = 2;
+    launch.blockDim = THREADS;
+    launch.dynamicSmemBytes = THREADS * sizeof(int4);
+    launch.attrs = &cluster;
+    launch.numAttrs = 1;
+    if (!strcmp(mode, "stores")) CHECK(cudaLaunchKernelEx(&launch, give<false>, y));
+    if (!strcmp(mode, "bulk")) CHECK(cudaLaunchKernelEx(&launch, give<true>, y));
+    if (!strcmp(mode, "bulk_fixed")) give_fixed<<<2, THREADS, launch.dynamicSmemBytes>>>(y);
     CHECK(cudaGetLastError());
     CHECK(cudaMemcpy(host, y, sizeof host, cudaMemcpyDeviceToHost));
     int wrong = 0;
     for (int i = 0; i < 2 * THREADS; i++)
         wrong += host[i] != i % THREADS + (i / THREADS ^ 1);
+    return wrong;
+}
+
+/* All warps of a cluster arrive at its barrier. The second waits there only after the first has, and has
+ * told it. */
+__global__ void __cluster_dims__(2, 1, 1) wait_in_turn(int *y) {
+    __shared__ __align__(8) unsigned long long told;
+    if (threadIdx.x == 0) {
+        start(address(&told), 1);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    asm volatile("barrier.cluster.arrive;" ::: "memory");
+    if (threadIdx.x < 32) {
+        asm volatile("barrier.cluster.wait;" ::: "memory");
+        if (threadIdx.x == 0) arrive(address(&told));
+    } else {
+        wait(address(&told), 0);
+        asm volatile("barrier.cluster.wait;" ::: "memory");
+    }
+    y[blockIdx.x * 64 + threadIdx.x] = threadIdx.x;
+}
+
+static int cluster(const char *) {
+    int *y, host[128];
+    CHECK(cudaMalloc(&y, sizeof host));
+    wait_in_turn<<<2, 64>>>(y);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(host, y, sizeof host, cudaMemcpyDeviceToHost));
+    int wrong = 0;
+    for (int i = 0; i < 128; i++)
+        wrong += host[i] != i % 64;
     return wrong;
 }
 
@@ -370,10 +415,11 @@ static int init(const char *mode) {
 
 int main(int count, char **words) {
     if (count != 3) return 2;
-    const int wrong = !strcmp(words[1], "race")   ? race(words[2])
-                      : !strcmp(words[1], "sync") ? sync(words[2])
-                      : !strcmp(words[1], "mem")  ? mem(words[2])
-                                                  : init(words[2]);
+    const int wrong = !strcmp(words[1], "race")      ? race(words[2])
+                      : !strcmp(words[1], "sync")    ? sync(words[2])
+                      : !strcmp(words[1], "mem")     ? mem(words[2])
+                      : !strcmp(words[1], "cluster") ? cluster(words[2])
+                                                     : init(words[2]);
     printf("WRONG %d\n", wrong);
     return 0;
 }

@@ -26,14 +26,16 @@ CASES = [  # (tool, kernel, whether the kernel is correct)
     *[("initcheck", f"init {mode}_read", True) for mode in ("words", "bulk", "tensor")],
     *[("initcheck", "init nothing", False), ("initcheck", "init nothing_read", False)],
     *[("synccheck", f"sync {mode}", True) for mode in ("one", "two", "two_red")],
-    *[("memcheck", f"mem {mode}", True) for mode in ("stores", "bulk", "bulk_static")],
-    ("", "mem bulk", True),
+    *[("memcheck", f"mem {mode}", True) for mode in ("stores", "bulk", "bulk_fixed")],
+    *[(tool, "cluster wait", True) for tool in ("racecheck", "synccheck")],
+    *[("", kernel, True) for kernel in ("mem bulk", "cluster wait")],
 ]
 
 
 def watched(program: Path, tool: str, kernel: str, right: bool) -> Record:
     command = ["compute-sanitizer", "--tool", tool, "--print-limit", "2"] if tool else []
-    done = subprocess.run([*command, program, *kernel.split()], capture_output=True, text=True)
+    command = ["timeout", "-k", "5", "60", *command, program, *kernel.split()]
+    done = subprocess.run(command, capture_output=True, text=True)
     said = re.search(r"SUMMARY: (?:\d+ hazards? displayed \()?(\d+) errors?", done.stdout)
     wrong = re.search(r"WRONG (\d+)", done.stdout)
     return {
@@ -44,7 +46,8 @@ def watched(program: Path, tool: str, kernel: str, right: bool) -> Record:
 
 
 def limits() -> Record:
-    """The errors that each tool reports for each kernel, and the number of wrong elements."""
+    """The errors that each tool reports for each kernel, and the number of wrong elements; None: it
+    did not get so far, or not within a minute."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "limits")
         nvcc = os.environ.get("NVCC", "nvcc")

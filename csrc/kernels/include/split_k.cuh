@@ -12,9 +12,9 @@
  * and combine these in shared memory, two by two.
  *
  * With few parts, kernels by mma.sync, and those by wgmma for few rows or columns of 16 bits, need
- * no second launch and no workspace from sm_90 on. The blocks of a tile of C are a cluster and leave
- * their sums in shared memory. Then each adds, for its share of the tile, the sums of all: two
- * barriers of the cluster in place of a launch.
+ * no second launch and no workspace from sm_90 on. The blocks of a tile of C are a cluster, and each
+ * adds a share of the tile's rows. The others copy their sums of these to its shared memory, where
+ * an mbarrier counts the bytes.
  *
  * Bytes besides the product's: 2 SPLIT M N sizeof(sum), written and read; C once. Rows of parts
  * begin and end on 16-byte boundaries, so all of it moves 16 bytes at a time, whatever C's leading

@@ -87,8 +87,8 @@ typedef struct thin_parts {
             expect_bytes(barrier(r), CONSUMERS * (parts - 1) * rows_of(rank) * pitch);
         cluster_arrive();
     }
-    /* Until all blocks have begun. Also for threads that only copy: an arrival of one that has
-     * exited would count for the end, too. */
+    /* Until all blocks have begun. Also for threads that only copy, before they exit: launches in
+     * which they did not ended with an illegal address. */
     __device__ __forceinline__ void wait() const {
         if (parts > 1) cluster_wait();
     }
