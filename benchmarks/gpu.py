@@ -7,7 +7,8 @@
 Each step replaces its part of benchmarks/results/<gpu>.json, from which benchmarks/tables.py writes
 the README's tables. `exact` also writes its own file (validation/exact.py). Needs nvcc, PyTorch
 (for cuBLAS, and as a peer) and, for the sanitizers and `exact`, compute-sanitizer and ncu. `build`
-installs into a separate folder (--site) without network access.
+installs into a separate folder (--site) without network access. Other steps take any such folder,
+also one that was built elsewhere for this Python and this GPU.
 """
 
 from __future__ import annotations

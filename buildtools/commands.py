@@ -121,7 +121,8 @@ class BuildExt(build_ext):
 
         # setuptools checks only the sources, not the headers, before it skips a build.
         library = Path(self.get_ext_fullpath(ext.name))
-        headers = [str(header), *map(str, Path("csrc").rglob("*.h"))]
+        included = [file for suffix in ("h", "def") for file in Path("csrc").rglob(f"*.{suffix}")]
+        headers = [str(header), *map(str, included)]
         if library.exists() and newer_group(headers, str(library)):
             library.unlink()
 

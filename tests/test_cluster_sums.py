@@ -95,9 +95,9 @@ def test_all_parts_of_what_is_not_finite(row, dtype):
     assert np.isfinite(np.delete(result.astype("f8"), [2, 3, 4], 0)).all()
 
 
-SUMS = "split_k.cuh", "struct cluster_sums"
+SUMS = "split_k.cuh", "struct cluster_parts"
 WAITS = {  # (file, what it follows, text)
-    "own sums are there": (*SUMS, "        __syncthreads();\n"),
+    "own sums are there": (*SUMS, "        sync();\n"),
     "all have begun": (
         *("mma_gemm.cuh", "const auto meanwhile"),
         "        if (adds) cluster_wait(); /* all have begun */\n",

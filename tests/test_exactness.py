@@ -4,7 +4,8 @@ benchmarks/results/exactness-*.json.xz holds the measured counts, and the emulat
 day. Requests are drawn again from the record's seed. Where the rule is exact, the emulator must
 give the measured count. Where the rule is only modelled, or a call's count is known to differ, the
 test is a regression test: the emulator must give its own earlier count, which says nothing about
-the hardware. What the record lacks is skipped, as not measured yet.
+the hardware. What the record lacks is skipped, as not measured yet. If a kernel has changed, and
+its counts with it: python validation/exact.py --forget FILE, which needs no GPU.
 """
 
 from functools import cache
@@ -16,7 +17,7 @@ import smemkern
 from checks import NVCC_IMAGES, record
 from exactness.corpus import CASES
 from exactness.operations import OPERATIONS
-from exactness.parts import groups
+from exactness.parts import groups, is_as_recorded
 from exactness.patterns import draw
 from exactness.play import PARTS
 from exactness.predict import predicted
@@ -140,6 +141,23 @@ def test_the_record_has_nothing_that_is_gone(golden):
 def without(golden, name, gone):
     calls = [line for line in golden[name]["calls"] if not gone(line["call"])]
     return {**golden, name: {"calls": calls}}
+
+
+def test_changed_kernels_are_told():
+    """A line whose counts, of which one differs, are the emulator's; and one with another count."""
+    part = PARTS["variants"]
+    call = CALLS["variants"]["probe broadcast"][0]
+    said = part.predicted(call)
+    first, *others = said
+    line = {
+        "call": part.name(call),
+        "measured": [said[first] + 1, *(said[what] for what in others)],
+        "differs": {first: (said[first], said[first] + 1)},
+    }
+    assert tuple(said) == tuple(part.counters)
+    assert is_as_recorded(part, call, line)
+    line["differs"] = {}
+    assert not is_as_recorded(part, call, line)
 
 
 @every_record

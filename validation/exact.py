@@ -3,11 +3,14 @@
     python validation/exact.py --results DIR --seed 1 --patterns 120
     python validation/exact.py --results DIR --only corpus                       # or an operation
     python validation/exact.py --again benchmarks/results/exactness-h200.json.xz # with no GPU
+    python validation/exact.py --forget benchmarks/results/exactness-h200.json.xz # likewise
 
 Writes DIR/exactness-<gpu>.json.xz: for each operation the measured and predicted counts of
 patterns, which the seed reproduces; for each call of the other parts (variants, corpus, bulk copies
-and wgmma) the differences. Parts that --only leaves out are kept. Needs ncu and access to the GPU's
-counters. benchmarks/tables.py generates the tables of docs/exactness.md from the record.
+and wgmma) the differences. Parts that --only leaves out are kept. --again compares with the rules
+of today; --forget drops calls whose kernels have changed, which a GPU has to count again. Needs ncu
+and access to the GPU's counters. benchmarks/tables.py generates the tables of docs/exactness.md
+from the record.
 """
 
 from __future__ import annotations
@@ -34,7 +37,14 @@ sys.path += [
 import records  # noqa: E402
 from exactness.nsight import measure  # noqa: E402
 from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
-from exactness.parts import Part, compared, compared_again, metrics, totals  # noqa: E402
+from exactness.parts import (  # noqa: E402
+    Part,
+    compared,
+    compared_again,
+    is_as_recorded,
+    metrics,
+    totals,
+)
 from exactness.patterns import draw  # noqa: E402
 from exactness.plan import hardware_metrics, launches, sass_metrics  # noqa: E402
 from exactness.play import PARTS  # noqa: E402
@@ -129,6 +139,20 @@ def again(path: Path) -> None:
     write(records.stored(path) or path, old)
 
 
+def forget(path: Path) -> None:
+    """Drops the calls of variants whose kernels have changed; needs no GPU."""
+    old = records.load(path)
+    part = PARTS["variants"]
+    lines = {line["call"]: line for line in old["variants"]["calls"]}
+    for call in part.calls():
+        name = part.name(call)
+        if name in lines and not is_as_recorded(part, call, lines[name]):
+            print(f"changed: {name}", flush=True)
+            del lines[name]
+    old["variants"]["calls"] = list(lines.values())
+    write(records.stored(path) or path, old)
+
+
 def kinds(only: Sequence[str]) -> list[list[Operation]]:
     """The operations, grouped by their counters."""
     groups: dict[tuple[str, ...], list[Operation]] = {}
@@ -216,9 +240,10 @@ def main() -> int:
     )
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing")
+    parser.add_argument("--forget", type=Path, metavar="FILE", help="measure nothing")
     options = parser.parse_args()
-    if options.again:
-        again(options.again)
+    if options.again or options.forget:
+        again(options.again) if options.again else forget(options.forget)
         return 0
     about = facts(options.commit)
     slug = about["gpu"].lower().removeprefix("nvidia ").replace(" ", "-")

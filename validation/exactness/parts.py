@@ -57,3 +57,12 @@ def compared_again(part: Part, lines: Iterable[Record]) -> list[Record]:
         for call in part.calls()
         if part.name(call) in measured
     ]
+
+
+def is_as_recorded(part: Part, call: Any, line: Record) -> bool:
+    """Whether the emulator gives the counts that it gave when the record was made. Else the kernel
+    has changed since, and what was measured says nothing about it."""
+    said = part.predicted(call)
+    recorded = dict(zip(part.counters, line["measured"], strict=False))
+    recorded |= {what: before for what, (before, _) in line["differs"].items()}
+    return all(said[what] == count for what, count in recorded.items())

@@ -208,81 +208,108 @@ __device__ __forceinline__ uint4 load_bits(unsigned from) {
     return v;
 }
 
-/* What a block of a cluster adds: its own sums, then the others' in the order of their ranks. Those of
- * `rank` are the block `to`'s part number: */
-__device__ __forceinline__ int part_for(int to, int rank) {
-    return rank - (rank > to);
-}
-
-/* 16 bytes of its own, and of all `others`, `next` bytes apart. */
-__device__ __forceinline__ part_vector sum_of_parts(unsigned own, unsigned from, int next,
-                                                    int others) {
+/* The sum of 16 bytes of all parts, in their order: part `rank` is at `own`, the others `next` bytes
+ * apart. */
+__device__ __forceinline__ part_vector sum_of_parts(unsigned own, unsigned others, int next,
+                                                    int parts, int rank) {
     constexpr int LOADS = 4; /* in flight */
     part_vector sum = {};
-    add(sum, load_bits(own));
 #pragma unroll 1
-    for (; others > 0; others -= LOADS, from += LOADS * next) {
+    for (int first = 0; first < parts; first += LOADS) {
         uint4 more[LOADS];
 #pragma unroll
-        for (int p = 0; p < LOADS; p++) {
-            if (p < others) more[p] = load_bits(from + p * next);
+        for (int i = 0; i < LOADS; i++) {
+            const int part = first + i;
+            const unsigned from = part == rank ? own : others + (part - (part > rank)) * next;
+            if (part < parts) more[i] = load_bits(from);
         }
 #pragma unroll
-        for (int p = 0; p < LOADS; p++) {
-            if (p < others) add(sum, more[p]);
+        for (int i = 0; i < LOADS; i++) {
+            if (first + i < parts) add(sum, more[i]);
         }
     }
     return sum;
 }
 
-/* A tile of sums in each block of a cluster, which are those of a part of K: ROWS x COLUMNS, at
- * `sums`, vectors of 16 bytes in any order in a row. Each block adds a share of the rows. The others
- * copy theirs to it, so that nothing is waited for but these copies. */
+/* The blocks of a cluster, which have the sums of a part of K each: `rows` rows of `pitch` bytes, of
+ * which a block adds `share`. The others copy theirs to it, so that nothing is waited for but these
+ * copies. `groups` of threads of a block may have rows of their own. */
+typedef struct cluster_parts {
+    int parts, rank, share, rows, pitch;
+
+    __device__ __forceinline__ cluster_parts(int share_, int rows_, int pitch_)
+        : parts((int)cluster_size()), rank((int)cluster_rank()), share(share_), rows(rows_),
+          pitch(pitch_) {}
+    __device__ __forceinline__ int rows_of(int block) const {
+        return max(0, min(share, rows - block * share));
+    }
+    __device__ __forceinline__ int first() const { return rank * share; }
+    __device__ __forceinline__ int part_bytes() const { return share * pitch; }
+    /* Of the others' rows; none without a cluster. */
+    __device__ __forceinline__ int bytes() const { return (parts - 1) * part_bytes(); }
+
+    /* Early, for all threads of the cluster: each then waits with cluster_wait(). */
+    __device__ __forceinline__ void begin(unsigned barrier, int thread, int groups) const {
+        if (threadIdx.x == thread)
+            expect_bytes(barrier, groups * (parts - 1) * rows_of(rank) * pitch);
+        cluster_arrive();
+    }
+    /* Copies the rows at `sums` to the blocks that add them; for whole warps, this one of `warps`,
+     * which meet by sync(). */
+    template <typename Sync>
+    __device__ __forceinline__ void send(unsigned sums, unsigned copied, unsigned barrier, int warp,
+                                         int warps, Sync sync) const {
+        fence_writes();
+        sync();
+        copy_to_each(parts, warp, warps, [&](int to) {
+            if (to != rank && rows_of(to) > 0)
+                copy_to_rank(copied + (rank - (rank > to)) * part_bytes(), sums + to * part_bytes(),
+                             rows_of(to) * pitch, barrier, to);
+        });
+    }
+    /* Adds them, and stores the thread's rows of C. place(row): the byte of its vector in a row. */
+    template <typename Place>
+    __device__ __forceinline__ void add_all(own_rows own, long long ldc, alpha_beta by,
+                                            unsigned sums, unsigned copied, unsigned barrier,
+                                            Place place) const {
+        wait_for_bytes(barrier);
+        cluster_arrive();
+        finish_rows(own, ldc, by, [&](int row) {
+            const unsigned at = row * pitch + place(row);
+            return sum_of_parts(sums + at, copied + at - first() * pitch, part_bytes(), parts,
+                                rank);
+        });
+        cluster_wait(); /* all copies have been made: a block that exits takes its sums with it */
+    }
+} cluster_parts;
+
+/* The same of a tile of ROWS x COLUMNS sums, for all THREADS of a block: at `sums`, vectors of 16
+ * bytes in any order in a row. */
 template <int ROWS, int COLUMNS, int THREADS> struct cluster_sums {
-    static constexpr int ACROSS = COLUMNS / PART_WIDE, DOWN = THREADS / ACROSS;
+    static constexpr int ACROSS = COLUMNS / PART_WIDE;
     static constexpr int PITCH = COLUMNS * (int)sizeof(part_sum);
     static_assert(THREADS % ACROSS == 0, "a thread's vectors are below each other");
 
-    unsigned barrier, copied;      /* an mbarrier, and after it the rows of all others: addresses */
-    int parts, rank, share, exist; /* `share` rows per block, `exist` of the tile */
+    cluster_parts all;
+    unsigned barrier; /* an mbarrier, and after it the rows of all others: an address */
 
     __device__ __forceinline__ cluster_sums(const gemm_args &g, unsigned shared, long long row)
-        : barrier(shared), copied(shared + 16), parts((int)cluster_size()),
-          rank((int)cluster_rank()), share((int)g.tiles.rows_per_part),
-          exist((int)min(g.M - row, (long long)ROWS)) {}
-
-    /* Rows that the block `of` adds. */
-    __device__ __forceinline__ int rows(int of) const {
-        return max(0, min(share, exist - of * share));
+        : all(g.tiles.rows_per_part, (int)min(g.M - row, (long long)ROWS), PITCH), barrier(shared) {
     }
-    /* Early, for all threads of the cluster; each then waits with cluster_wait(). */
-    __device__ __forceinline__ void begin() const {
-        if (threadIdx.x == 0) expect_bytes(barrier, rows(rank) * (parts - 1) * PITCH);
-        cluster_arrive();
-    }
+    __device__ __forceinline__ void begin() const { all.begin(barrier, 0, 1); }
     /* Adds the sums, which this thread's are part of, and stores C's tile at (row, column).
-     * place(row, vector): where a vector is, from the first of the row `share` * n on. */
+     * place(row, vector): where a vector is in a row. */
     template <typename Place>
     __device__ __forceinline__ void finish(const gemm_args &g, unsigned sums, long long row,
                                            long long column, Place place) const {
-        const int vector = threadIdx.x % ACROSS, first = rank * share;
-        fence_writes();
-        __syncthreads();
-        copy_to_each(parts, warp_of_block(), THREADS / 32, [&](int to) {
-            if (to != rank && rows(to) > 0)
-                copy_to_rank(copied + part_for(to, rank) * share * PITCH, sums + to * share * PITCH,
-                             rows(to) * PITCH, barrier, to);
-        });
+        const unsigned copied = barrier + 16;
+        const int vector = threadIdx.x % ACROSS, first = all.first() + threadIdx.x / ACROSS;
+        all.send(sums, copied, barrier, warp_of_block(), THREADS / 32, [] { __syncthreads(); });
         const alpha_beta by = alpha_beta_of(g);
-        const own_rows own(g, blockIdx.z, row, column + vector * PART_WIDE,
-                           first + threadIdx.x / ACROSS, first + rows(rank), DOWN);
-        wait_for_bytes(barrier);
-        cluster_arrive();
-        finish_rows(own, g.ldc, by, [&](int r) {
-            const unsigned at = (r - first) * PITCH + (place(r, vector) << 4);
-            return sum_of_parts(sums + first * PITCH + at, copied + at, share * PITCH, parts - 1);
-        });
-        cluster_wait(); /* all copies have been made: a block that exits takes its sums with it */
+        const own_rows own(g, blockIdx.z, row, column + vector * PART_WIDE, first,
+                           all.first() + all.rows_of(all.rank), THREADS / ACROSS);
+        all.add_all(own, g.ldc, by, sums, copied, barrier,
+                    [&](int r) { return place(r, vector) << 4; });
     }
 };
 

@@ -63,36 +63,10 @@ __device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsign
     }
 }
 
-/* The blocks of a cluster, each of which adds `share` rows of C of each warpgroup: as cluster_sums
- * (split_k.cuh), for warpgroups. */
-typedef struct thin_parts {
-    int parts, rank, share, rows, pitch;
-
-    __device__ __forceinline__ explicit thin_parts(const wgmma_args &w)
-        : parts((int)cluster_size()), rank((int)cluster_rank()), share(w.share),
-          rows(w.swapped ? w.columns : 64), pitch(sum_pitch(w)) {}
-    __device__ __forceinline__ int rows_of(int of) const {
-        return max(0, min(share, rows - of * share));
-    }
-    __device__ __forceinline__ int part_bytes() const { return share * pitch; }
-    /* Of a warpgroup's rows of all others; none without a cluster. */
-    __device__ __forceinline__ int bytes() const { return (parts - 1) * part_bytes(); }
-    __device__ __forceinline__ unsigned barrier(const ring &r) const {
-        return r.empty + 8 * r.count;
-    }
-    /* For all threads, each of which then waits; the ring's barriers follow. */
-    __device__ __forceinline__ void begin(const ring &r) const {
-        if (parts == 1) return;
-        if (threadIdx.x == THREADS - 1)
-            expect_bytes(barrier(r), CONSUMERS * (parts - 1) * rows_of(rank) * pitch);
-        cluster_arrive();
-    }
-    /* Until all blocks have begun. Also for threads that only copy, before they exit: launches in
-     * which they did not ended with an illegal address. */
-    __device__ __forceinline__ void wait() const {
-        if (parts > 1) cluster_wait();
-    }
-} thin_parts;
+/* Of a warpgroup's rows. */
+__device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
+    return cluster_parts(w.share, w.swapped ? w.columns : 64, sum_pitch(w));
+}
 
 /* A thread's place among its warpgroup's rows of C: a vector of every `down`-th row. These are
  * multiples of 8 rows apart, so the vectors are at the same place in each, `bytes` from its start. */
@@ -119,36 +93,9 @@ __device__ __forceinline__ own_rows rows_of_c(const gemm_args &g, const wgmma_ar
     return own_rows(g, at.z, row, column, own.row, end, own.down);
 }
 
-/* The blocks copy their sums to those that add them. */
-__device__ __forceinline__ void add_in_cluster(const gemm_args &g, const wgmma_args &w,
-                                               const thin_parts &all, alpha_beta by, const ring &r,
-                                               int consumer, unsigned buffer,
-                                               const block_work &at) {
-    const unsigned copied = r.out + CONSUMERS * sum_bytes(w.columns) + consumer * all.bytes();
-    const int first = all.rank * all.share;
-    fence_writes();
-    group_barrier(1 + consumer, 128);
-    copy_to_each(all.parts, warp_of_block() % 4, 4, [&](int to) {
-        if (to != all.rank && all.rows_of(to) > 0)
-            copy_to_rank(copied + part_for(to, all.rank) * all.part_bytes(),
-                         buffer + to * all.part_bytes(), all.rows_of(to) * all.pitch,
-                         all.barrier(r), to);
-    });
-    const thin_place own(w, first);
-    const own_rows rows = rows_of_c(g, w, own, first + all.rows_of(all.rank), consumer, at);
-    wait_for_bytes(all.barrier(r));
-    cluster_arrive();
-    finish_rows(rows, g.ldc, by, [&](int i) {
-        const unsigned at = (i - first) * all.pitch + own.bytes;
-        return sum_of_parts(buffer + first * all.pitch + at, copied + at, all.part_bytes(),
-                            all.parts - 1);
-    });
-    cluster_wait(); /* all copies have been made: a block that exits takes its sums with it */
-}
-
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
-                                           const float (&sum)[THIN_SUMS], const thin_parts &all,
+                                           const float (&sum)[THIN_SUMS], const cluster_parts &all,
                                            alpha_beta by, const ring &r, int consumer,
                                            const block_work &at) {
     const unsigned buffer = r.out + consumer * sum_bytes(w.columns);
@@ -157,7 +104,14 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
     write_sums(sum, buffer, w.swapped, all.pitch,
                all.parts > 1 && !w.swapped ? all.pitch / 4 : w.columns);
     if (all.parts > 1) {
-        add_in_cluster(g, w, all, by, r, consumer, buffer, at);
+        const unsigned barrier = r.empty + 8 * r.count;
+        const unsigned copied = r.out + CONSUMERS * sum_bytes(w.columns) + consumer * all.bytes();
+        all.send(buffer, copied, barrier, warp_of_block() % 4, 4,
+                 [&] { group_barrier(1 + consumer, 128); });
+        const thin_place own(w, all.first());
+        const own_rows rows =
+            rows_of_c(g, w, own, all.first() + all.rows_of(all.rank), consumer, at);
+        all.add_all(rows, g.ldc, by, buffer, copied, barrier, [&](int) { return own.bytes; });
         return;
     }
     const thin_place own(w, 0);
@@ -186,12 +140,12 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     prefetch_maps(w, a_map, b_map, c_map);
     const int first = (int)cluster_number(), warp = warp_of_block();
     const auto work = [&](int item) { return work_of<true>(g, w, item, (int)cluster_rank()); };
-    const thin_parts all(w);
+    const cluster_parts all = thin_parts(w);
     block_work at;
     ring r =
         ring_init(w.stages, stage_size<B_ACROSS>(w),
                   CONSUMERS * (sum_bytes(w.columns) + all.bytes()), 1, [&] { at = work(first); });
-    all.begin(r);
+    if (all.parts > 1) all.begin(r.empty + 8 * r.count, THREADS - 1, CONSUMERS);
     wait_for_launch_before();
     if (warp < 4) {
         give_registers<PRODUCER_REGISTERS>();
@@ -200,12 +154,13 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
                 fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, item);
             });
         }
-        all.wait();
+        /* Before they exit: launches in which they did not ended with an illegal address. */
+        if (all.parts > 1) cluster_wait();
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
-        all.wait();
+        if (all.parts > 1) cluster_wait();      /* all have begun */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
             float sum[THIN_SUMS] = {};
             accumulate<A_ACROSS, B_ACROSS, true, 0, 5>(
