@@ -115,13 +115,4 @@ __device__ __forceinline__ void fence_writes() {
 #endif
 }
 
-/* Of all threads of the cluster that have not exited. */
-__device__ __forceinline__ void cluster_barrier() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release;\n"
-                 "barrier.cluster.wait.acquire;" ::
-                     : "memory");
-#endif
-}
-
 #endif
