@@ -145,14 +145,21 @@ def predicted_of(table: list[Any], call: Record, accuracy: str, device: Any) -> 
 
 
 def move_to(newest: list[Record], older: list[Record], table: list[Any], device: Any) -> None:
-    """Adds to a row's older times what the table is wrong by in the newest, in the median."""
-    missed: dict[tuple[str, str], list[float]] = {}
+    """Adds to a row's older times what the table is wrong by in the newest, in the median: of calls
+    whose rows begin at multiples of 16 bytes, and of others, which take other code."""
+    from smemkern._variants.choices import alignment_of
+
+    def kind_of(call: Record, label: str) -> tuple[str, str, bool]:
+        dtype, shape, layout = call["dtype"], tuple(call["shape"]), call["layout"]
+        return dtype, label, alignment_of(shape, dtype, layout) % 16 == 0
+
+    missed: dict[tuple[str, str, bool], list[float]] = {}
     for call in newest:
         predicted = predicted_of(table, call, accuracies_of(call["dtype"])[-1], device)
         for label, us in call["us"].items():
             if label in predicted:
-                missed.setdefault((call["dtype"], label), []).append(us - predicted[label])
-    move_times(older, missed, lambda call, label: (call["dtype"], label))
+                missed.setdefault(kind_of(call, label), []).append(us - predicted[label])
+    move_times(older, missed, kind_of)
 
 
 def regret(table: list[Any], calls: list[Record], device: Any) -> dict[str, float]:

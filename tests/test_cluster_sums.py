@@ -41,7 +41,7 @@ def test_one_launch_of_clusters(row, dtype, split):
     a, b = np.zeros((70, 2048), dtype), np.zeros((2048, 90), dtype)
     first, *more = launches(a, b, row, split=split, **SMALL)
     assert (first["cluster"], len(more)) == {1: (0, 0), 9: (0, 1)}.get(split, (split, 0))
-    assert first["grid"][0] == 4 * split
+    assert first["grid"] == ((4, split, 1) if first["cluster"] else (4 * split, 1, 1))
 
 
 @PER_ROW
@@ -102,8 +102,8 @@ WAITS = {  # (file, what it follows, text)
         *("mma_gemm.cuh", "const auto meanwhile"),
         "        if (adds) cluster_wait(); /* all have begun */\n",
     ),
-    "all sums are there": (*SUMS, "        wait_for_bytes(barrier);\n"),
-    "copies see the sums": (*SUMS, "        fence_writes();\n"),
+    "all sums are there": (*SUMS, "        barrier_wait(barrier, 0);\n"),
+    "copies see the sums": (*SUMS, "        fence_async_proxy();\n"),
 }
 
 

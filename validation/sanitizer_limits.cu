@@ -21,10 +21,10 @@
  *          one             at one place of the code
  *          two             half of them at another
  *          two_red         likewise, by bar.red
- *      mem <mode>     each block of a cluster brings 16 bytes per thread to the next one
+ *      mem <mode>     each block of a cluster brings 16 bytes per thread to the other one
  *          stores          by st.shared::cluster
  *          bulk            by cp.async.bulk, from shared memory to shared memory
- *          bulk_fixed      the same; the kernel says how large clusters are, else its launch does
+ *          bulk_own        likewise, but to itself
  *      cluster wait   warps wait at the barrier of a cluster, one after the other has told it
  */
 #include <cstdio>
@@ -243,13 +243,15 @@ static int sync(const char *mode) {
 }
 
 /* The other block's mbarrier counts the bytes, or the cluster's barrier says that all have stored. */
-template <bool BULK> __device__ void give_to_next(int *y) {
+enum gift { STORES, BULK, BULK_OWN };
+template <gift HOW> __global__ void give(int *y) {
     extern __shared__ __align__(128) int4 got[];
     __shared__ __align__(128) int4 own[THREADS];
     __shared__ __align__(8) unsigned long long full;
     const unsigned t = threadIdx.x, bar = address(&full);
     unsigned rank, to, its_bar;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    const unsigned other = rank ^ (HOW != BULK_OWN);
     own[t] = make_int4(t, rank, t, rank);
     if (t == 0) {
         start(bar, 1);
@@ -262,9 +264,9 @@ template <bool BULK> __device__ void give_to_next(int *y) {
     asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(to)
-        : "r"(address(got + (BULK ? 0 : t))), "r"(rank ^ 1));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(its_bar) : "r"(bar), "r"(rank ^ 1));
-    if (!BULK) {
+        : "r"(address(got + (HOW == STORES ? t : 0))), "r"(other));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(its_bar) : "r"(bar), "r"(other));
+    if (HOW == STORES) {
         asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %1, %2};" ::"r"(to), "r"(t),
                      "r"(rank)
                      : "memory");
@@ -280,13 +282,6 @@ template <bool BULK> __device__ void give_to_next(int *y) {
     y[blockIdx.x * THREADS + t] = got[t].x + got[t].y;
 }
 
-template <bool BULK> __global__ void give(int *y) {
-    give_to_next<BULK>(y);
-}
-__global__ void __cluster_dims__(2, 1, 1) give_fixed(int *y) {
-    give_to_next<true>(y);
-}
-
 static int mem(const char *mode) {
     int *y, host[2 * THREADS];
     CHECK(cudaMalloc(&y, sizeof host));
@@ -299,14 +294,14 @@ static int mem(const char *mode) {
     launch.dynamicSmemBytes = THREADS * sizeof(int4);
     launch.attrs = &cluster;
     launch.numAttrs = 1;
-    if (!strcmp(mode, "stores")) CHECK(cudaLaunchKernelEx(&launch, give<false>, y));
-    if (!strcmp(mode, "bulk")) CHECK(cudaLaunchKernelEx(&launch, give<true>, y));
-    if (!strcmp(mode, "bulk_fixed")) give_fixed<<<2, THREADS, launch.dynamicSmemBytes>>>(y);
+    if (!strcmp(mode, "stores")) CHECK(cudaLaunchKernelEx(&launch, give<STORES>, y));
+    if (!strcmp(mode, "bulk")) CHECK(cudaLaunchKernelEx(&launch, give<BULK>, y));
+    if (!strcmp(mode, "bulk_own")) CHECK(cudaLaunchKernelEx(&launch, give<BULK_OWN>, y));
     CHECK(cudaGetLastError());
     CHECK(cudaMemcpy(host, y, sizeof host, cudaMemcpyDeviceToHost));
     int wrong = 0;
     for (int i = 0; i < 2 * THREADS; i++)
-        wrong += host[i] != i % THREADS + (i / THREADS ^ 1);
+        wrong += host[i] != i % THREADS + (i / THREADS ^ !!strcmp(mode, "bulk_own"));
     return wrong;
 }
 

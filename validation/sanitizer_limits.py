@@ -26,9 +26,9 @@ CASES = [  # (tool, kernel, whether the kernel is correct)
     *[("initcheck", f"init {mode}_read", True) for mode in ("words", "bulk", "tensor")],
     *[("initcheck", "init nothing", False), ("initcheck", "init nothing_read", False)],
     *[("synccheck", f"sync {mode}", True) for mode in ("one", "two", "two_red")],
-    *[("memcheck", f"mem {mode}", True) for mode in ("stores", "bulk", "bulk_fixed")],
+    *[("memcheck", f"mem {mode}", True) for mode in ("stores", "bulk", "bulk_own")],
     *[(tool, "cluster wait", True) for tool in ("racecheck", "synccheck")],
-    *[("", kernel, True) for kernel in ("mem bulk", "cluster wait")],
+    *[("", kernel, True) for kernel in ("mem bulk_own", "cluster wait")],
 ]
 
 

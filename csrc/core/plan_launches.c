@@ -102,12 +102,13 @@ static void set_pointers(unsigned char *args, const smk_plan *plan, int n_operan
 static void launch_batch(smk_launch *out, const launch_shape *s, int64_t z, const void *args) {
     for (int k = 0; k < s->n_kernels; k++) {
         const kernel *own = &s->kernels[k];
+        const uint32_t across = own->cluster ? own->cluster : 1; /* cluster.cuh */
         out[k] = (smk_launch){
             .entry = own->entry,
-            .grid = {own->blocks, 1,
+            .grid = {own->blocks / across, across,
                      own->loops_over_batch ? 1 : (uint32_t)ceil_div(z, s->batches_per_block)},
             .block = {own->threads[0], own->threads[1], own->threads[2]},
-            .cluster = {own->cluster, own->cluster > 0, own->cluster > 0},
+            .cluster = {own->cluster > 0, own->cluster, own->cluster > 0},
             .shared_bytes = own->shared_bytes,
             .overlaps = s->overlaps,
             .args = args,

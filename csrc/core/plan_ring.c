@@ -15,7 +15,7 @@
 
 #include "../kernels/args.h"
 
-enum { MOST_STAGES = 16, BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 8 };
+enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 8 };
 
 static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on products take longer */
 
@@ -80,10 +80,10 @@ int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_
                     int64_t shared_bytes) {
     const int64_t buffers = form.thin ? ceil_div(tile[1], 32) : WGMMA_OUT_BUFFERS(tile[0]);
     const int64_t sums = form.swapped ? share * 256 : share * 128 * buffers; /* of a part */
-    const int64_t more = parts > 1 ? tile[0] / 64 * (parts - 1) * sums + 16 : 0;
-    const int64_t out = tile[0] / 64 * buffers * BUFFER_BYTES + more;
-    const int64_t stages = (shared_bytes - out) / ((tile[0] + tile[1]) * STEP_BYTES + 16);
-    return stages < MOST_STAGES ? stages : MOST_STAGES;
+    const int64_t out = tile[0] / 64 * (buffers * BUFFER_BYTES + (parts - 1) * sums);
+    const int64_t room = shared_bytes - RING_BARRIERS - out;
+    const int64_t stages = room / ((tile[0] + tile[1]) * STEP_BYTES);
+    return stages < RING_STAGES ? stages : RING_STAGES;
 }
 
 int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors) {

@@ -360,6 +360,8 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t room = max_i64(
         1, (int64_t)ring_room((double)multicast, (double)resident, (double)p->multiprocessors));
     w->args->gemm.tiles = tile_list_of(down, across, band, steps, split);
+    w->args->wgmma.moves_a = w->args->gemm.batch_a ? -1 : 0;
+    w->args->wgmma.moves_b = w->args->gemm.batch_b ? -1 : 0;
     w->args->wgmma.list = (work_list){.items = (int)tiles,
                                       .split = (int)parts,
                                       .ranges = (int)ranges,

@@ -91,6 +91,10 @@ enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
 /* Rows of C in a band of the tile order of kernels that read by TMA (tile_order.cuh). */
 enum { TILE_ORDER_ROWS = 2048 };
 
+/* The ring of kernels that read by TMA and multiply by wgmma: the most stages, and the bytes before
+ * them, where their barriers are. */
+enum { RING_STAGES = 16, RING_BARRIERS = 1024 };
+
 /* Tiles of gemm_fp16 and gemm_bf16, of block_m rows: the most columns, by the registers that hold
  * the sums, and the buffers for C per warpgroup, each 8 KiB. */
 #define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 256 ? 128 : 192)
@@ -144,15 +148,16 @@ typedef struct work_list {
 /* First what a product reads: lines of the constant cache come one after the other. */
 typedef struct wgmma_args {
     work_list list;
-    int columns;     /* of a tile, where they are an argument: of 16-bit matrices */
-    int stages;      /* of the ring, likewise */
-    int stage_bytes; /* that are copied, likewise */
-    int multicast;   /* blocks of a cluster, which share B's tiles; 1: none does */
-    int share;       /* columns, or k if B is MN-major, that each copies of a tile; or, where a
+    int columns;          /* of a tile, where they are an argument: of 16-bit matrices */
+    int stages;           /* of the ring, likewise */
+    int stage_bytes;      /* that are copied, likewise */
+    int multicast;        /* blocks of a cluster, which share B's tiles; 1: none does */
+    int moves_a, moves_b; /* -1: the matrix moves with the batch; 0: it is broadcast */
+    int share;            /* columns, or k if B is MN-major, that each copies of a tile; or, where a
                         cluster adds parts of K, rows of C of a warpgroup that each adds */
-    int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
-    int steps;       /* stages of K */
-    int store_boxes; /* C is written by TMA */
+    int swapped;          /* wgmma_thin.cuh: A is B's transpose, B is A's */
+    int steps;            /* stages of K */
+    int store_boxes;      /* C is written by TMA */
     /* Of the product's launch, whose blocks take the tiles of all of them; 1: one per
      * blockIdx.z. */
     long long batches;

@@ -30,7 +30,7 @@ static PyObject *describe_args(smk_op op, const void *args) {
 static PyObject *describe_launch(smk_op op, const smk_launch *l) {
     return Py_BuildValue("{sss(III)s(III)sIsnsOsN}", "entry", l->entry, "grid", l->grid[0],
                          l->grid[1], l->grid[2], "block", l->block[0], l->block[1], l->block[2],
-                         "cluster", l->cluster[0], "shared_bytes", (Py_ssize_t)l->shared_bytes,
+                         "cluster", l->cluster[1], "shared_bytes", (Py_ssize_t)l->shared_bytes,
                          "overlaps", l->overlaps ? Py_True : Py_False, "args",
                          describe_args(op, l->args));
 }

@@ -156,14 +156,14 @@ REASONS = [
     ("choice", r"tile_order", r"min\(GROUP", NOT_TALL),
     ("value", r"common", r"return beta == 0", NEVER_PART, r"mma_.*"),
     ("barrier", r"skinny_parts", r"__syncthreads", OWN_ONLY),
-    ("bounds|choice", r"mma_loop", r"for \(int tile = 0; tile < tiles", ZEROS),
+    ("bounds|choice", r"mma_loop", r"for \(; tile < ", ZEROS),
     ("bounds", r"mma_words", r"else if \(aligned\)", NUMBERS),
     ("term", r"gemm_mma_tf32x3", r"sum != sum", NEVER_NAN),
     ("choice|term", r"mma_gemm", r"there\(i, k_left\)|row_exists", TWICE),
     ("term", r"mma_words", r"if \(along\)", NUMBERS),
-    (r"proxy wgmma\.", r"hopper", "", SUMS),
-    ("arrival|phase|init|proxy cp|barrier", r"hopper", "", NOT_REACHED, WGMMA),
-    ("init|expect|barrier", r"hopper|transpose_tma", "", NOT_REACHED, "tma"),
+    (r"proxy wgmma\.", r"hopper|mbarrier", "", SUMS),
+    ("arrival|phase|init|proxy cp|barrier", r"hopper|mbarrier", "", NOT_REACHED, WGMMA),
+    ("init|expect|barrier", r"hopper|mbarrier|transpose_tma", "", NOT_REACHED, "tma"),
     ("term", r"gemm_pipelined", r"whole_k = k0 \+ BLOCK_K <= g\.K", NEXT_ROW),
 ]
 

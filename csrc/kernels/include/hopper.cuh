@@ -1,4 +1,4 @@
-/* Hopper's instructions, one function each: mbarrier, TMA, wgmma, setmaxnreg.
+/* Hopper's instructions, one function each: TMA, wgmma, setmaxnreg. mbarrier.cuh has its barriers.
  *
  * No standard headers, because NVRTC compiles this too. Shared memory is passed as its 32-bit
  * address. Semantics: PTX ISA 9.0.
@@ -6,55 +6,13 @@
 #ifndef SMK_HOPPER_CUH
 #define SMK_HOPPER_CUH
 
+#include "mbarrier.cuh"
 #include "shared_address.cuh"
 
 /* Written by the driver's cuTensorMapEncodeTiled; a kernel only passes its address on. */
 typedef struct __align__(64) tensor_map {
     unsigned long long words[16];
 } tensor_map;
-
-/* ---- mbarrier: a phase completes after `arrivals` arrivals and the expected bytes ---- */
-
-__device__ __forceinline__ void barrier_init(unsigned barrier, unsigned arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
-                 : "memory");
-}
-
-/* Makes barrier_init visible to the cluster and to TMA; a barrier of the threads must follow. */
-__device__ __forceinline__ void barrier_init_done() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-/* Arrives, and adds this many bytes of TMA copies to the phase's transaction count. */
-__device__ __forceinline__ void barrier_expect(unsigned barrier, unsigned bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-/* Arrives when all cp.async copies that this thread has issued have landed. */
-__device__ __forceinline__ void copy_async_arrive(unsigned barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-
-/* Waits until the phase of this parity has completed. The first phase has parity 0; on a new
- * barrier a wait for parity 1 returns at once. */
-__device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
-    unsigned done;
-    do {
-        asm volatile("{\n"
-                     ".reg .pred done;\n"
-                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, done;\n"
-                     "}"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(parity)
-                     : "memory");
-    } while (!done);
-}
 
 /* ---- TMA: one thread starts the copy of a box; elements outside the matrix read as 0 ---- */
 
@@ -87,11 +45,6 @@ __device__ __forceinline__ void tma_store_commit() {
 /* Waits until at most PENDING of this thread's groups of stores still read shared memory. */
 template <int PENDING> __device__ __forceinline__ void tma_store_wait_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
-}
-
-/* Proxy fence: orders this thread's generic shared accesses before later ones by TMA and wgmma. */
-__device__ __forceinline__ void fence_async_proxy() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* ---- shared memory by address ---- */

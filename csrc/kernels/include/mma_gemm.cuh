@@ -269,8 +269,8 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
  * cluster, all parts of a tile. */
 __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
     const bool cluster = cluster_size() > 1;
-    const int at = (int)cluster_number(), all = g.tiles.down * g.tiles.across;
-    const int part = cluster ? (int)cluster_rank() : divide(at, g.tiles.by_all);
+    const int at = (int)blockIdx.x, all = g.tiles.down * g.tiles.across;
+    const int part = cluster ? (int)blockIdx.y : divide(at, g.tiles.by_all);
     const part_range range = range_of(part, g.tiles);
     return {place(cluster ? at : at - part * all, g.tiles), part, cluster,
             (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};

@@ -8,8 +8,8 @@
  * tile has landed for all threads, and this tile's stage is free for the tile STAGES ahead. B's
  * fragments have two sets of registers; A's one, and each is reloaded after its last product.
  * Copies past the end of K write zeros, which is cheaper than a branch. Not those of 16 bits at odd
- * addresses, which are many, or through registers, of some 50 instructions each: they end with K,
- * and nothing is loaded after its last tile.
+ * addresses, which are many, or through registers, of some 50 instructions each: they end with K.
+ * The last tiles have a loop without them, and nothing is loaded after the last.
  */
 #ifndef SMK_MMA_LOOP_CUH
 #define SMK_MMA_LOOP_CUH
@@ -52,15 +52,18 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
         __syncthreads();
     }
 
-    __device__ __forceinline__ bool has_copies() const { return !ENDS || copies.left > 0; }
+    /* Copies a tile, unless it is one past the end of K that need not be zeros. */
+    __device__ __forceinline__ void fill(int stage) {
+        if (!ENDS || copies.left > 0) copies.copy_tile(ring + stage * STAGE);
+    }
 
     template <typename Meanwhile> __device__ __forceinline__ void begin(Meanwhile meanwhile) {
 #pragma unroll 1
         for (int tile = 0; tile < STAGES - 2; tile++) {
-            if (has_copies()) copies.copy_tile(ring + tile * STAGE);
+            fill(tile);
             if (all_copies::ASYNC) copy_async_commit();
         }
-        if (has_copies()) copies.copy_tile(ring + (STAGES - 2) * STAGE);
+        fill(STAGES - 2);
         meanwhile();
         landed();
 #pragma unroll
@@ -72,10 +75,10 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
 
     /* The steps of a tile from STEP on; `from`: the tile that is loaded. A template, because
      * `#pragma unroll` may give up on a loop with many copies, and then fragments are in memory. */
-    template <int STEP = 0>
+    template <bool COPIES, int STEP = 0>
     __device__ __forceinline__ void multiply_tile(unsigned from, bool last) {
         constexpr int then = (STEP + 1) % STEPS, group = STEP % GROUPS;
-        const bool loads = !ENDS || then != 0 || !last;
+        const bool loads = COPIES || then != 0 || !last;
         if (then == 0 && loads) {
             landed();
             free = at;
@@ -87,14 +90,14 @@ template <order OF_A, order OF_B, int ALIGNED> struct k_loop {
             multiply(&sum[m][group * GROUP_TILES], a, m, b[STEP % 2]);
             if (then % GROUPS == 0 && loads) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
             const int place = STEP * M_TILES + m;
-            if (place % GAP == 0 && has_copies()) {
+            if (COPIES && place % GAP == 0) {
 #pragma unroll
                 for (int i = 0; i < A_TURN; i++) {
                     copies.copy(free, place / GAP * A_TURN + i);
                 }
             }
         }
-        if constexpr (then != 0) multiply_tile<STEP + 1>(from, last);
+        if constexpr (then != 0) multiply_tile<COPIES, STEP + 1>(from, last);
     }
 };
 
@@ -105,10 +108,17 @@ accumulate(number (&sum)[M_TILES][N_TILES][4], long long K, const operand_matrix
     if (K == 0) return;
     k_loop<OF_A, OF_B, ALIGNED> loop(sum, A, B, K, ring, w);
     const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
+    const int with_copies = loop.ENDS ? tiles - (STAGES - 1) : tiles;
+    int tile = 0;
     loop.begin(meanwhile);
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; tile++)
-        loop.multiply_tile(loop.at, tile + 1 == tiles);
+    for (; tile < with_copies; tile++)
+        loop.multiply_tile<true>(loop.at, false);
+    if constexpr (loop.ENDS) {
+#pragma unroll 1
+        for (; tile < tiles; tile++)
+            loop.multiply_tile<false>(loop.at, tile + 1 == tiles);
+    }
 }
 
 #endif

@@ -238,8 +238,7 @@ typedef struct cluster_parts {
     int parts, rank, share, rows, pitch;
 
     __device__ __forceinline__ cluster_parts(int share_, int rows_, int pitch_)
-        : parts((int)cluster_size()), rank((int)cluster_rank()), share(share_), rows(rows_),
-          pitch(pitch_) {}
+        : parts(cluster_size()), rank((int)blockIdx.y), share(share_), rows(rows_), pitch(pitch_) {}
     __device__ __forceinline__ int rows_of(int block) const {
         return max(0, min(share, rows - block * share));
     }
@@ -250,8 +249,11 @@ typedef struct cluster_parts {
 
     /* Early, for all threads of the cluster: each then waits with cluster_wait(). */
     __device__ __forceinline__ void begin(unsigned barrier, int thread, int groups) const {
-        if (threadIdx.x == thread)
-            expect_bytes(barrier, groups * (parts - 1) * rows_of(rank) * pitch);
+        if (threadIdx.x == thread) {
+            barrier_init(barrier, 1);
+            barrier_init_done();
+            barrier_expect(barrier, groups * (parts - 1) * rows_of(rank) * pitch);
+        }
         cluster_arrive();
     }
     /* Copies the rows at `sums` to the blocks that add them; for whole warps, this one of `warps`,
@@ -259,7 +261,7 @@ typedef struct cluster_parts {
     template <typename Sync>
     __device__ __forceinline__ void send(unsigned sums, unsigned copied, unsigned barrier, int warp,
                                          int warps, Sync sync) const {
-        fence_writes();
+        fence_async_proxy();
         sync();
         copy_to_each(parts, warp, warps, [&](int to) {
             if (to != rank && rows_of(to) > 0)
@@ -272,7 +274,7 @@ typedef struct cluster_parts {
     __device__ __forceinline__ void add_all(own_rows own, long long ldc, alpha_beta by,
                                             unsigned sums, unsigned copied, unsigned barrier,
                                             Place place) const {
-        wait_for_bytes(barrier);
+        barrier_wait(barrier, 0);
         cluster_arrive();
         finish_rows(own, ldc, by, [&](int row) {
             const unsigned at = row * pitch + place(row);

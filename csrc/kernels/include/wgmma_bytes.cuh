@@ -19,8 +19,7 @@ constexpr int CONSUMER_REGISTERS = 232, PRODUCER_REGISTERS = 40;
 
 __device__ __forceinline__ ring ring_init() {
     extern __shared__ unsigned char shared[];
-    return ring_at((shared_address(shared) + 1023) & ~1023u, STAGES, STAGE, CONSUMERS * 2 * BOX, 1,
-                   [] {});
+    return ring_at((shared_address(shared) + 1023) & ~1023u, STAGES, STAGE, 1, [] {});
 }
 
 __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map,

@@ -61,9 +61,8 @@ constexpr int REGISTERS = BLOCK_M / 2;
 
 /* Loads B's tile of a stage. GUARDED: a box of an MN-major tile is as deep as a stage of tf32. */
 template <typename T, int B_ACROSS>
-__device__ __forceinline__ void fill_b(const gemm_args &g, const tensor_map *b_map, unsigned full,
-                                       unsigned to, int k, int column) {
-    const int z = g.batch_b ? blockIdx.z : 0;
+__device__ __forceinline__ void fill_b(const tensor_map *b_map, unsigned full, unsigned to, int k,
+                                       int column, int z) {
     if (PACK_BOTH) {
         tma_load(to, b_map, full, k, column, z);
     } else if (B_ACROSS) {
@@ -82,17 +81,17 @@ __device__ __forceinline__ void fill_b(const gemm_args &g, const tensor_map *b_m
 
 /* Fills the next stage with the tiles of one step of K. */
 template <int B_ACROSS>
-__device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
-                                     const tensor_map *a_map, const tensor_map *b_map,
-                                     const ring &r, int step, int row, int column) {
+__device__ __forceinline__ void fill(const wgmma_args &w, const tensor_map *a_map,
+                                     const tensor_map *b_map, const ring &r, int step, int row,
+                                     int column) {
     const unsigned full = r.full + 8 * r.at, a = r.stages + r.at * STAGE;
-    const int z_a = g.batch_a ? blockIdx.z : 0, k = step * BLOCK_K<operand>;
+    const int z_a = blockIdx.z & w.moves_a, k = step * BLOCK_K<operand>;
     barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, STAGE);
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
         tma_load(a + part * A_PART, a_map, full, k, row + part * w.a.rows, z_a);
-    fill_b<operand, B_ACROSS>(g, b_map, full, a + PARTS * A_PART, k, column);
+    fill_b<operand, B_ACROSS>(b_map, full, a + PARTS * A_PART, k, column, blockIdx.z & w.moves_b);
 }
 
 #if SCALED
@@ -389,29 +388,15 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
-    prefetch_maps(w, a_map, b_map, c_map);
+    prefetch_maps(a_map, b_map);
     const int warp = warp_of_block();
     const auto work = [&](int item) { return work_of(g, w, item); };
     block_work at;
-    ring r = ring_init(STAGES, STAGE, CONSUMERS * OUT_BUFFERS * OUT_BUFFER, 1,
-                       [&] { at = work(blockIdx.x); });
+    ring r = ring_init(STAGES, STAGE, 1, [&] { at = work(blockIdx.x); });
     wait_for_launch_before();
-    if (warp < 4) {
-        give_registers<PRODUCER_REGISTERS>();
-#if GUARDED
-        produce<B_ACROSS>(g, w, a_map, b_map, r);
-#else
-        if (warp == 0 && elect_one()) {
-            for_each_item(w.list, blockIdx.x, at, work, [&](const block_work &item, bool) {
-                for (int step = item.steps.first; step < item.steps.end; step++, next(r)) {
-                    fill<B_ACROSS>(g, w, a_map, b_map, r, step, item.tile.row * BLOCK_M,
-                                   item.tile.column * BLOCK_N);
-                }
-            });
-        }
-#endif
-    } else {
+    if (warp >= 4) { /* first, and with a return: else ptxas puts what copies at the end */
         take_registers<CONSUMER_REGISTERS>();
+        if (w.store_boxes && threadIdx.x == THREADS - 1) tma_prefetch_map(c_map);
 #if SCALED
         __shared__ row_exponents rows[CONSUMERS];
 #endif
@@ -473,7 +458,21 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                   column0 + consumer * 64, matrix_of(w, at));
         });
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
+        return;
     }
+    give_registers<PRODUCER_REGISTERS>();
+#if GUARDED
+    produce<B_ACROSS>(g, w, a_map, b_map, r);
+#else
+    if (warp == 0 && elect_one()) {
+        for_each_item(w.list, blockIdx.x, at, work, [&](const block_work &item, bool) {
+            for (int step = item.steps.first; step < item.steps.end; step++, next(r)) {
+                fill<B_ACROSS>(w, a_map, b_map, r, step, item.tile.row * BLOCK_M,
+                               item.tile.column * BLOCK_N);
+            }
+        });
+    }
+#endif
 }
 
 #define WGMMA_PRODUCT(name, B_ACROSS)                                                              \

@@ -93,21 +93,18 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g, const wgmma_args &
 
 /* ---- the ring ---- */
 
-/* In the block's last warp, while the first sets up the ring: the first copy waits for its map. */
-__device__ __forceinline__ void prefetch_maps(const wgmma_args &w, const tensor_map *a,
-                                              const tensor_map *b, const tensor_map *c) {
+/* In the block's last warp, while others set up the ring: the first copy waits for its map. */
+__device__ __forceinline__ void prefetch_maps(const tensor_map *a, const tensor_map *b) {
     if (threadIdx.x != THREADS - 1) return;
     tma_prefetch_map(a);
     tma_prefetch_map(b);
-    if (w.store_boxes) tma_prefetch_map(c);
 }
 
 /* Finds the block's first work item in warp 0, which copies its tiles. */
 template <typename First>
-__device__ __forceinline__ ring ring_init(int stages, int stage_bytes, int out_bytes, int multicast,
-                                          First first) {
+__device__ __forceinline__ ring ring_init(int stages, int stage_bytes, int multicast, First first) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    return ring_at(shared_address(shared), stages, stage_bytes, out_bytes, multicast, first);
+    return ring_at(shared_address(shared), stages, stage_bytes, multicast, first);
 }
 
 /* each(item, last) for all items of a block, from `at` on; next(item) finds an item. */

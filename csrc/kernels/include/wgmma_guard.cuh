@@ -172,8 +172,8 @@ __device__ __forceinline__ void fill_words(const gemm_args &g, const wgmma_args 
         if (threadIdx.x == 0) {
             const unsigned full = r.full + 8 * r.at;
             barrier_expect(full, B_TILE<float>);
-            fill_b<float, B_ACROSS>(g, b_map, full, r.stages + r.at * STAGE + PARTS * A_PART, k,
-                                    column0);
+            fill_b<float, B_ACROSS>(b_map, full, r.stages + r.at * STAGE + PARTS * A_PART, k,
+                                    column0, blockIdx.z & w.moves_b);
         }
         __syncwarp();
         r = ahead;
@@ -189,7 +189,7 @@ __device__ __forceinline__ void produce(const gemm_args &g, const wgmma_args &w,
         const block_work at = work_of(g, w, item);
         const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
         for (int step = at.steps.first; step < at.steps.end; step++, next(r))
-            if (threadIdx.x == 0) fill<B_ACROSS>(g, w, a_map, b_map, r, step, row0, column0);
+            if (threadIdx.x == 0) fill<B_ACROSS>(w, a_map, b_map, r, step, row0, column0);
         int state;
         if (!is_wide(w, row0, column0, PRODUCER_BARRIER, state) || !block_any(false)) continue;
         const part_range steps = steps_of_words(g, at.steps);

@@ -8,7 +8,8 @@
 #include "hopper.cuh"
 
 typedef struct ring {
-    unsigned stages, out, full, empty; /* addresses: the tiles, C's boxes, the tiles' barriers */
+    /* Addresses: the tiles, C's boxes, the tiles' barriers, and 16 bytes for one more. */
+    unsigned stages, out, full, empty, more;
     int count, stage_bytes;
     int at;
     unsigned parity;
@@ -17,15 +18,17 @@ typedef struct ring {
 } ring;
 
 /* Lays out shared memory from `shared`, a multiple of 1024, and initializes the barriers; for all
- * threads of the block, or cluster. Meanwhile warp 0, which copies, does what meanwhile() says. */
-template <typename Meanwhile>
-__device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes, int out_bytes,
-                                        int multicast, Meanwhile meanwhile) {
+ * threads of the block, or cluster. Meanwhile warp 0, which copies, does what first() says. The
+ * barriers come first: then the first copy does not wait for sizes. */
+template <typename First>
+__device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes, int multicast,
+                                        First first) {
     ring r;
-    r.stages = shared;
+    r.full = shared;
+    r.empty = r.full + 8 * RING_STAGES;
+    r.more = r.empty + 8 * RING_STAGES;
+    r.stages = shared + RING_BARRIERS;
     r.out = r.stages + count * stage_bytes;
-    r.full = r.out + out_bytes;
-    r.empty = r.full + 8 * count;
     r.count = count;
     r.stage_bytes = stage_bytes;
     r.at = 0;
@@ -34,7 +37,7 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
     r.multicast = multicast;
     const int warp = warp_of_block();
     if (warp == 0) {
-        meanwhile();
+        first();
     } else if (elect_one()) {
 #pragma unroll 1
         for (int s = warp - 1; s < count; s += 4 * (CONSUMERS + 1) - 1) {
@@ -43,10 +46,12 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
         }
         barrier_init_done();
     }
-    if (multicast > 1)
-        cluster_begin();
-    else
+    if (multicast > 1) {
+        cluster_arrive();
+        cluster_wait();
+    } else {
         __syncthreads();
+    }
     return r;
 }
 

@@ -30,12 +30,12 @@ template <int B_ACROSS> __device__ __forceinline__ int stage_size(const wgmma_ar
  * has a box per 128 bytes of its rows. Of B's, blocks that share them copy equal parts, each to all
  * of them: of the columns, or, if it is MN-major, of k; from `mine` on. */
 template <int A_ACROSS, int B_ACROSS, bool SHARED>
-__device__ __forceinline__ void
-fill(const gemm_args &g, const wgmma_args &w, const tensor_map *a_map, const tensor_map *b_map,
-     const ring &r, int step, int row, int column, int z, int mine) {
+__device__ __forceinline__ void fill(const wgmma_args &w, const tensor_map *a_map,
+                                     const tensor_map *b_map, const ring &r, int step, int row,
+                                     int column, int z, int mine) {
     const unsigned full = r.full + 8 * r.at;
     const unsigned a = r.stages + r.at * r.stage_bytes, b = a + A_TILE;
-    const int z_a = g.batch_a ? z : 0, z_b = g.batch_b ? z : 0, k = step * STEP_K;
+    const int z_a = z & w.moves_a, z_b = z & w.moves_b, k = step * STEP_K;
     if (r.again) barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
     barrier_expect(full, w.stage_bytes);
     if (A_ACROSS) {
@@ -66,25 +66,23 @@ fill(const gemm_args &g, const wgmma_args &w, const tensor_map *a_map, const ten
 
 /* Those of all steps of a work item. */
 template <int A_ACROSS, int B_ACROSS, bool SHARED>
-__device__ __forceinline__ void fill_steps(const gemm_args &g, const wgmma_args &w,
-                                           const tensor_map *a_map, const tensor_map *b_map,
-                                           ring &r, const block_work &at) {
-    const int mine = SHARED ? (int)cluster_rank() * w.share : 0;
+__device__ __forceinline__ void fill_steps(const wgmma_args &w, const tensor_map *a_map,
+                                           const tensor_map *b_map, ring &r, const block_work &at) {
+    const int mine = SHARED ? (int)blockIdx.y * w.share : 0;
     for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
-        fill<A_ACROSS, B_ACROSS, SHARED>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
+        fill<A_ACROSS, B_ACROSS, SHARED>(w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
                                          at.tile.column * w.columns, at.z, mine);
     }
 }
 
 /* The same: a loop for blocks that share B's tiles, and one for others, which is shorter. */
 template <int A_ACROSS, int B_ACROSS>
-__device__ __forceinline__ void fill_all(const gemm_args &g, const wgmma_args &w,
-                                         const tensor_map *a_map, const tensor_map *b_map, ring &r,
-                                         const block_work &at) {
+__device__ __forceinline__ void fill_all(const wgmma_args &w, const tensor_map *a_map,
+                                         const tensor_map *b_map, ring &r, const block_work &at) {
     if (r.multicast > 1)
-        fill_steps<A_ACROSS, B_ACROSS, true>(g, w, a_map, b_map, r, at);
+        fill_steps<A_ACROSS, B_ACROSS, true>(w, a_map, b_map, r, at);
     else
-        fill_steps<A_ACROSS, B_ACROSS, false>(g, w, a_map, b_map, r, at);
+        fill_steps<A_ACROSS, B_ACROSS, false>(w, a_map, b_map, r, at);
 }
 
 #endif

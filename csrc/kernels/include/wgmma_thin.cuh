@@ -84,13 +84,11 @@ typedef struct thin_place {
     }
 } thin_place;
 
-/* Its rows of C, up to row `end` of the warpgroup's. */
-__device__ __forceinline__ own_rows rows_of_c(const gemm_args &g, const wgmma_args &w,
-                                              const thin_place &own, int end, int consumer,
-                                              const block_work &at) {
+/* Where row 0 of a warpgroup's rows has this vector in C. */
+__device__ __forceinline__ int2 place_in_c(const wgmma_args &w, int vector, int consumer,
+                                           const block_work &at) {
     const int large = at.tile.row * BLOCK_M + consumer * 64;
-    const int row = w.swapped ? 0 : large, column = 4 * own.vector + (w.swapped ? large : 0);
-    return own_rows(g, at.z, row, column, own.row, end, own.down);
+    return make_int2(w.swapped ? 0 : large, 4 * vector + (w.swapped ? large : 0));
 }
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
@@ -104,18 +102,19 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
     write_sums(sum, buffer, w.swapped, all.pitch,
                all.parts > 1 && !w.swapped ? all.pitch / 4 : w.columns);
     if (all.parts > 1) {
-        const unsigned barrier = r.empty + 8 * r.count;
         const unsigned copied = r.out + CONSUMERS * sum_bytes(w.columns) + consumer * all.bytes();
-        all.send(buffer, copied, barrier, warp_of_block() % 4, 4,
+        all.send(buffer, copied, r.more, warp_of_block() % 4, 4,
                  [&] { group_barrier(1 + consumer, 128); });
         const thin_place own(w, all.first());
-        const own_rows rows =
-            rows_of_c(g, w, own, all.first() + all.rows_of(all.rank), consumer, at);
-        all.add_all(rows, g.ldc, by, buffer, copied, barrier, [&](int) { return own.bytes; });
+        const int2 to = place_in_c(w, own.vector, consumer, at);
+        const own_rows rows(g, at.z, to.x, to.y, own.row, all.first() + all.rows_of(all.rank),
+                            own.down);
+        all.add_all(rows, g.ldc, by, buffer, copied, r.more, [&](int) { return own.bytes; });
         return;
     }
     const thin_place own(w, 0);
-    const own_rows rows = rows_of_c(g, w, own, all.rows, consumer, at);
+    const int2 to = place_in_c(w, own.vector, consumer, at);
+    const own_rows rows(g, at.z, to.x, to.y, own.row, all.rows, own.down);
     group_barrier(1 + consumer, 128);
     const auto load = [&](int i) {
         const uint4 bits = load_bits(buffer + i * all.pitch + own.bytes);
@@ -125,11 +124,9 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
         finish_rows(rows, g.ldc, by, load);
         return;
     }
-    const int large = at.tile.row * BLOCK_M + consumer * 64;
-    const int row = w.swapped ? 0 : large, column = 4 * own.vector + (w.swapped ? large : 0);
 #pragma unroll 1
     for (int i = rows.first; i < rows.end; i += rows.down)
-        *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), row + i, column)) = load(i);
+        *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), to.x + i, to.y)) = load(i);
 }
 
 template <int A_ACROSS, int B_ACROSS>
@@ -137,27 +134,15 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
                                              const tensor_map *a_map, const tensor_map *b_map,
                                              const tensor_map *c_map) {
     let_next_launch_begin();
-    prefetch_maps(w, a_map, b_map, c_map);
-    const int first = (int)cluster_number(), warp = warp_of_block();
-    const auto work = [&](int item) { return work_of<true>(g, w, item, (int)cluster_rank()); };
+    prefetch_maps(a_map, b_map);
+    const int first = (int)blockIdx.x, warp = warp_of_block();
+    const auto work = [&](int item) { return work_of<true>(g, w, item, (int)blockIdx.y); };
     const cluster_parts all = thin_parts(w);
     block_work at;
-    ring r =
-        ring_init(w.stages, stage_size<B_ACROSS>(w),
-                  CONSUMERS * (sum_bytes(w.columns) + all.bytes()), 1, [&] { at = work(first); });
-    if (all.parts > 1) all.begin(r.empty + 8 * r.count, THREADS - 1, CONSUMERS);
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), 1, [&] { at = work(first); });
+    if (all.parts > 1) all.begin(r.more, THREADS - 1, CONSUMERS);
     wait_for_launch_before();
-    if (warp < 4) {
-        give_registers<PRODUCER_REGISTERS>();
-        if (warp == 0 && elect_one()) {
-            for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
-                fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, item);
-            });
-        }
-        /* Before they exit: launches in which they did not ended with an illegal address. */
-        if (all.parts > 1) cluster_wait();
-    } else {
-        take_registers<CONSUMER_REGISTERS>();
+    if (warp >= 4) { /* first, and with a return: else ptxas puts what copies at the end */
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         if (all.parts > 1) cluster_wait();      /* all have begun */
@@ -167,7 +152,15 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
                 sum, r, consumer, item.steps.end - item.steps.first, w.columns);
             store_thin(g, w, sum, all, by, r, consumer, item);
         });
+        return;
     }
+    if (warp == 0 && elect_one()) {
+        for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
+            fill_all<A_ACROSS, B_ACROSS>(w, a_map, b_map, r, item);
+        });
+    }
+    /* Before they exit: launches in which they did not ended with an illegal address. */
+    if (all.parts > 1) cluster_wait();
 }
 
 #define WGMMA_THIN_PRODUCT(name, A_ACROSS, B_ACROSS)                                               \

@@ -169,7 +169,7 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
 __device__ __forceinline__ block_work own_work_of(const gemm_args &g, const wgmma_args &w,
                                                   int item) {
     block_work at = work_of(g, w, item);
-    if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + (int)cluster_rank();
+    if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + (int)blockIdx.y;
     return at;
 }
 
@@ -179,23 +179,15 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map,
                                         const tensor_map *c_map) {
     let_next_launch_begin();
-    prefetch_maps(w, a_map, b_map, c_map);
-    const int first = (int)cluster_number(), warp = warp_of_block();
+    prefetch_maps(a_map, b_map);
+    const int first = (int)blockIdx.x, warp = warp_of_block();
     const auto work = [&](int item) { return own_work_of(g, w, item); };
     block_work at;
-    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), CONSUMERS * OUT_BUFFERS * OUT_BUFFER,
-                       w.multicast, [&] { at = work(first); });
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), w.multicast, [&] { at = work(first); });
     wait_for_launch_before();
-    if (warp < 4) {
-        give_registers<PRODUCER_REGISTERS>();
-        if (warp == 0 && elect_one()) {
-            for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
-                fill_all<A_ACROSS, B_ACROSS>(g, w, a_map, b_map, r, item);
-            });
-            if (w.multicast > 1) wait_for_releases(r);
-        }
-    } else {
+    if (warp >= 4) { /* first, and with a return: else ptxas puts what copies at the end */
         take_registers<CONSUMER_REGISTERS>();
+        if (w.store_boxes && threadIdx.x == THREADS - 1) tma_prefetch_map(c_map);
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         unsigned turn = 0;
@@ -207,6 +199,14 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             finish<SWAPPED, A_ACROSS>(g, w, c_map, sum, by, item, r, consumer, turn, last);
         });
         if (warp % 4 == 0 && elect_one()) tma_store_wait_read<0>(); /* before the block exits */
+        return;
+    }
+    give_registers<PRODUCER_REGISTERS>();
+    if (warp == 0 && elect_one()) {
+        for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
+            fill_all<A_ACROSS, B_ACROSS>(w, a_map, b_map, r, item);
+        });
+        if (w.multicast > 1) wait_for_releases(r);
     }
 }
 
