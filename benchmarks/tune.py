@@ -146,14 +146,14 @@ def predicted_of(table: list[Any], call: Record, accuracy: str, device: Any) -> 
 
 def move_to(newest: list[Record], older: list[Record], table: list[Any], device: Any) -> None:
     """Adds to a row's older times what the table is wrong by in the newest, in the median: of calls
-    whose rows begin at multiples of 16 bytes, and of others, which take other code."""
+    of one alignment, since others take other code."""
     from smemkern._variants.choices import alignment_of
 
-    def kind_of(call: Record, label: str) -> tuple[str, str, bool]:
+    def kind_of(call: Record, label: str) -> tuple[str, str, int]:
         dtype, shape, layout = call["dtype"], tuple(call["shape"]), call["layout"]
-        return dtype, label, alignment_of(shape, dtype, layout) % 16 == 0
+        return dtype, label, alignment_of(shape, dtype, layout)
 
-    missed: dict[tuple[str, str, bool], list[float]] = {}
+    missed: dict[tuple[str, str, int], list[float]] = {}
     for call in newest:
         predicted = predicted_of(table, call, accuracies_of(call["dtype"])[-1], device)
         for label, us in call["us"].items():

@@ -16,6 +16,7 @@ from smemkern._variants.choices import alignment_of
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
+CUBES += [(n, 8, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
 
 def predicted(
@@ -144,10 +145,11 @@ def as_timed(timings, device, shapes, scale):
         for shape in shapes:
             alignment = alignment_of(shape, timing.dtype)
             if timing.alignment == alignment and not 0 < timing.side < min(shape[:2]):
-                [(_, us, _)] = predicted(
+                for _, us, _ in predicted(
                     [timing], shape, timing.dtype, timing.accuracy, alignment=alignment
-                )
-                lines.append(Line(*timing[:4], shape, ms=us * scale / 1e3, best_ms=0.0, rate=0.0))
+                ):
+                    ms = us * scale / 1e3
+                    lines.append(Line(*timing[:4], shape, ms=ms, best_ms=0.0, rate=0.0))
     return Bench(Rows(lines), device)
 
 
@@ -170,8 +172,9 @@ def test_retuning_is_kept(config):
             if 0 < old.side < min(shape[:2]):
                 continue
             ask = shape, old.dtype, old.accuracy, 90, old.alignment
-            [(_, slow, _)], [(_, fast, _)] = predicted([new], *ask), predicted([old], *ask)
-            assert slow == pytest.approx(2 * fast, rel=0.03)
+            pairs = zip(predicted([new], *ask), predicted([old], *ask), strict=True)
+            for (_, slow, _), (_, fast, _) in pairs:
+                assert slow == pytest.approx(2 * fast, rel=0.03)
 
 
 def test_too_few_times(config):
@@ -371,6 +374,15 @@ def test_rows_that_do_not_fit():
     table = [row("tiled", side=63), row("padded", side=64), row("naive")]
     assert fitting() == ["padded", "naive"]
     assert fitting((1000, 63, 9)) == ["tiled", "padded", "naive"]
+
+
+def test_rows_for_one_order_of_the_larger_operand():
+    row = cost_model.Timing("gemm", "skinny", {}, "float32", "float32", 16, 0, (1.0,) * 6)
+    table = [row._replace(along=1), row._replace(along=0)]
+    tall, wide = (64, 8, 64), (8, 64, 64)
+    orders = {(tall, "NN"): 0, (tall, "NT"): 0, (tall, "TN"): 1, (wide, "NN"): 1, (wide, "NT"): 0}
+    for (shape, layout), which in orders.items():
+        assert [i for i, *_ in predicted(table, shape, layout=layout)] == [which]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

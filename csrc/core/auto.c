@@ -64,6 +64,13 @@ static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
                     .time = time};
 }
 
+/* Whether the larger of A and B lies along K: skinny kernels have a code for each order. */
+static bool is_along(const smk_query *q) {
+    const bool few_columns = q->N < q->M;
+    const int64_t thick = few_columns ? q->M : q->N;
+    return thick == 1 || (q->K > 1 && q->k_major[few_columns ? 0 : 1]);
+}
+
 static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     if (t->variant->wgmma.columns) return ring_tiling(t, q);
     const bool skinny = t->variant->skinny.rows[0] > 0;
@@ -72,10 +79,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
     if (skinny) {
-        const bool few_columns = q->N < q->M; /* the thick operand is A */
-        const int64_t thick = few_columns ? q->M : q->N;
-        const bool k_major = thick == 1 || (q->K > 1 && q->k_major[few_columns ? 0 : 1]);
-        const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, q->M, q->N, k_major);
+        const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, q->M, q->N, is_along(q));
         tile[0] = own.tile[0];
         tile[1] = own.tile[1];
     }
@@ -156,6 +160,7 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
 bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
     const int64_t side = q->M < q->N ? q->M : q->N;
     if ((t->side && side > t->side) || (q->only && q->only != t->variant)) return false;
+    if (t->along >= 0 && t->along != is_along(q)) return false;
     return can_run(t->variant, q) && !strcmp(t->dtype->name, q->dtype) &&
            t->accuracy <= q->accuracy && t->alignment == q->alignment;
 }

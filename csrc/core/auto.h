@@ -54,6 +54,7 @@ typedef struct smk_timing {
     smk_accuracy accuracy;   /* of the variant's results */
     smk_alignment alignment; /* of the operands that were timed */
     int64_t side;            /* max of min(M, N) that it applies to; 0: no limit */
+    int along;               /* 1: if the larger operand lies along K; 0: if across; -1: always */
     double cost[SMK_N_TERMS];
 } smk_timing;
 

@@ -1,7 +1,7 @@
 /* Selects the variant for "auto" by predicted time, from one table of measured timings per GPU.
  *
  * smemkern._variants.cost_model loads each table once: a list of
- * (op, variant, params, dtype, accuracy, alignment, side, (SMK_N_TERMS microseconds)).
+ * (op, variant, params, dtype, accuracy, alignment, side, (SMK_N_TERMS microseconds), along).
  */
 #include "choose.h"
 
@@ -65,9 +65,9 @@ static int read_timing(PyObject *entry, smk_timing *out) {
         return -1;
     }
     long long side;
-    if (!PyArg_ParseTuple(entry, "ssO!ssiL(dddddd):timing", &op, &variant, &PyDict_Type, &params,
+    if (!PyArg_ParseTuple(entry, "ssO!ssiL(dddddd)i:timing", &op, &variant, &PyDict_Type, &params,
                           &dtype, &accuracy, &alignment, &side, &c[0], &c[1], &c[2], &c[3], &c[4],
-                          &c[5])) {
+                          &c[5], &out->along)) {
         return -1;
     }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);

@@ -182,6 +182,8 @@ class Bench:
         timings, fits = list(table), []
         for i, timing in enumerate(timings):
             terms, times, fastest = self._of(timing)
+            if 0 < len(times) < MIN_TIMES:  # of one order; then as many as there are of both
+                terms, times, fastest = self._of(timing._replace(along=-1))
             if times:
                 if len(times) < MIN_TIMES:
                     raise ValueError(
@@ -201,10 +203,10 @@ class Bench:
             fitting = timing.side == 0 or min(m, n) <= timing.side
             alignment = alignment_of(line.shape, line.dtype, line.layout)
             if line[:4] == timing[:4] and fitting and timing.alignment == alignment:
-                [(_, _, own)] = _predict([timing], line, self.device)
-                terms.append(own)
-                times.append(line.ms * 1e3)
-                fastest.append(self._fastest_ms[line.call] * 1e3)
+                for _, _, own in _predict([timing], line, self.device):
+                    terms.append(own)
+                    times.append(line.ms * 1e3)
+                    fastest.append(self._fastest_ms[line.call] * 1e3)
         return terms, times, fastest
 
     @cached_property
@@ -221,7 +223,7 @@ class Fit(NamedTuple):
 
     variant: str
     dtype: str
-    operands: str  # "rows at multiples of 16 bytes", 4, or 1
+    operands: str  # "rows at multiples of 16 bytes", 4, or 1; and the order, if it matters
     times: int
     error: float  # weighted mean of |predicted / measured - 1|
 
@@ -444,7 +446,8 @@ def _times(
 
 
 def _kind(timing: Timing) -> str:
-    return f"rows at multiples of {timing.alignment} bytes"
+    order = {0: ", the larger operand across K", 1: ", the larger operand along K"}
+    return f"rows at multiples of {timing.alignment} bytes{order.get(timing.along, '')}"
 
 
 def _name(line: Line) -> str:

@@ -31,6 +31,7 @@ class Timing(NamedTuple):
     alignment: int  # bytes that rows of the operands begin at multiples of: 16, 4 or 1
     side: int  # for results with at most this many rows, or columns; 0: for all
     microseconds: tuple[float, ...]  # per unit of each of TERMS
+    along: int = -1  # 1: if the larger operand lies along K; 0: if across; -1: always
 
     @property
     def name(self) -> str:
