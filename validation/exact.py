@@ -242,8 +242,11 @@ def main() -> int:
     parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing")
     parser.add_argument("--forget", type=Path, metavar="FILE", help="measure nothing")
     options = parser.parse_args()
-    if options.again or options.forget:
-        again(options.again) if options.again else forget(options.forget)
+    if options.again:
+        again(options.again)
+        return 0
+    if options.forget:
+        forget(options.forget)
         return 0
     about = facts(options.commit)
     slug = about["gpu"].lower().removeprefix("nvidia ").replace(" ", "-")
