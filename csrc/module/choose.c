@@ -1,7 +1,7 @@
 /* Selects the variant for "auto" by predicted time, from one table of measured timings per GPU.
  *
  * smemkern._variants.cost_model loads each table once: a list of
- * (op, variant, params, dtype, accuracy, alignment, side, (SMK_N_TERMS microseconds), along).
+ * (op, variant, params, dtype, accuracy, alignment, side, (SMK_N_TERMS microseconds), along=-1).
  */
 #include "choose.h"
 
@@ -65,7 +65,8 @@ static int read_timing(PyObject *entry, smk_timing *out) {
         return -1;
     }
     long long side;
-    if (!PyArg_ParseTuple(entry, "ssO!ssiL(dddddd)i:timing", &op, &variant, &PyDict_Type, &params,
+    out->along = -1;
+    if (!PyArg_ParseTuple(entry, "ssO!ssiL(dddddd)|i:timing", &op, &variant, &PyDict_Type, &params,
                           &dtype, &accuracy, &alignment, &side, &c[0], &c[1], &c[2], &c[3], &c[4],
                           &c[5], &out->along)) {
         return -1;
