@@ -17,7 +17,7 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -33,9 +33,10 @@ Row = tuple[Kernel, int, int]  # of costs: kernel, index of `multicast`, width
 PARAMS = ("block_m", "block_n", "split", "swapped", "multicast")
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
-    **{(2, block_m): most for block_m, most in {64: 192, 128: 256, 192: 192, 256: 128}.items()},
+    **{(2, block_m): most for block_m, most in {64: 192, 128: 320, 192: 192, 256: 128}.items()},
     **{(4, block_m): 2 * block_m for block_m in (64, 128)},
 }
+STEP_COLUMNS = {2: 16, 4: 32}  # from one width to the next
 MULTICAST = (1, 2, 4)  # blocks that share tiles of the second operand
 ONLY = 16  # of tf32: all columns of C, if there are no more
 THIN, THIN_UNIT = 64, 8  # up to 64 rows or columns of C may have other kernels: block_n = 8
@@ -70,8 +71,9 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
             continue
         rows, columns = (n, m) if swapped else (m, n)
         narrowest = 64 if (itemsize, block_m) == (4, 128) else 32
-        widest = min(most, max(narrowest, math.ceil(columns / 32) * 32))
-        widths = [*range(narrowest, widest + 1, 32)]
+        unit = STEP_COLUMNS[itemsize]
+        widest = min(most, max(narrowest, math.ceil(columns / unit) * unit))
+        widths = [*range(narrowest, widest + 1, unit)]
         if (itemsize, block_m) == (4, 64) and columns <= ONLY:
             widths = [ONLY]
         if itemsize == 2 and columns <= THIN and swapped == (m < n):
@@ -85,7 +87,8 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
             for split in sorted({*some, multiprocessors // count, most_ranges}):
                 if split == 1 or 1 < split <= most_ranges:
                     for multicast in MULTICAST[: 1 if thin else None]:
-                        if multicast == 1 or 2 * rows > block_m * multicast:
+                        fits = 2 * rows > block_m * multicast and block_n % (8 * multicast) == 0
+                        if multicast == 1 or fits:
                             yield block_m, block_n, split, swapped, multicast
 
 
@@ -96,7 +99,7 @@ def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:
     if block_n == THIN_UNIT:
         width = (min(shape[:2]) - 1) // 32
     else:
-        width = 0 if block_n == ONLY else THIN // 32 - 1 + block_n // 32
+        width = 0 if block_n == ONLY else THIN // 32 - 1 + math.ceil(block_n / 32)
     return (itemsize, block_m), MULTICAST.index(multicast), width
 
 
@@ -113,7 +116,7 @@ def expected(
     return dot(terms, costs) + dot(packing, packing_costs())
 
 
-def measure(minutes: float, seed: int | None = None) -> Record:
+def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None) -> Record:
     import torch
 
     import smemkern
@@ -121,9 +124,10 @@ def measure(minutes: float, seed: int | None = None) -> Record:
     seed, rng = seeded(torch, seed)
     device = smemkern.devices()[0]
     lines: list[Record] = []
+    drawn = [pair for pair in DTYPES if pair[1] in dtypes] or DTYPES
     for _ in lasting(minutes):
         batch, shape, layout = draw(rng)
-        name, dtype = rng.choice(DTYPES)
+        name, dtype = rng.choice(drawn)
         itemsize = 4 if name == "tf32" else 2
         torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
         a, b, out = operands(torch, batch, shape, layout, getattr(torch, dtype))

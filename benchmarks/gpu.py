@@ -292,11 +292,11 @@ def packing(results: Results, minutes: float) -> Record:
     return save_apart(results, "packing", measure(minutes))
 
 
-def columns(results: Results, minutes: float) -> Record:
+def columns(results: Results, minutes: float, dtypes: list[str]) -> Record:
     """Of tiles: columns.py fits the planner's table to them."""
     from columns import measure
 
-    return save_apart(results, "columns", measure(minutes))
+    return save_apart(results, "columns", measure(minutes, dtypes))
 
 
 def sweep(draws: int) -> Record:
@@ -356,7 +356,9 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, default=6, help="that `packing`, `columns` or `tune` takes"
     )
-    parser.add_argument("--dtypes", nargs="*", default=[], help="that `tune` draws; default: all")
+    parser.add_argument(
+        "--dtypes", nargs="*", default=[], help="that `columns` or `tune` draws; all"
+    )
     parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
     )
@@ -380,7 +382,7 @@ def main() -> int:
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
         "packing": lambda: packing(results, options.minutes),
-        "columns": lambda: columns(results, options.minutes),
+        "columns": lambda: columns(results, options.minutes, options.dtypes),
         "tune": lambda: tune(results, options.minutes, options.dtypes),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.seconds),

@@ -145,9 +145,10 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(any_columns).lower()},"
         yield f"            {str(row.wgmma.guarded).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
-        kinds = ("", "_swapped", "_thin") if any_columns and not row.wgmma.by_columns else ("",)
+        every = ("", "_swapped", "_thin", "_summed")
+        kinds = every if any_columns and not row.wgmma.by_columns else every[:1]
         kernels = [_c_by_layout(row.stem + kind) for kind in kinds]
-        yield f"            {', '.join(kernels + ['{{NULL}}'] * (3 - len(kinds)))},"
+        yield f"            {', '.join(kernels + ['{{NULL}}'] * (len(every) - len(kinds)))},"
         yield f"            {{{', '.join(_c_by_columns(row) if row.wgmma.by_columns else ())}}}}},"
     if row.skinny:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)

@@ -151,10 +151,11 @@ enum {
 enum { RING_CHOOSES, RING_AS_GIVEN, RING_TRANSPOSES };
 
 /* What ring_choose() has set in `values`. Swapped: the product of the transposes. Thin: all of few
- * columns, or of few rows and then swapped, are a tile (wgmma_thin.cuh). Multicast: how many blocks
- * share B's tiles. */
+ * columns, or of few rows and then swapped, are a tile. Clustered: the blocks of a tile add its
+ * ranges of K. Both have kernels of their own (wgmma_thin.cuh). Multicast: how many blocks share
+ * B's tiles. */
 typedef struct ring_form {
-    bool swapped, thin;
+    bool swapped, thin, clustered;
     int64_t multicast;
 } ring_form;
 
@@ -199,7 +200,8 @@ void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t itemsi
 /* The columns of a tile that has all n, as wgmma has them. */
 int64_t ring_thin_columns(int64_t n);
 
-/* Whether the blocks of a tile add the ranges of K themselves, as a cluster. */
+/* Whether the blocks of a tile add the ranges of K themselves, as a cluster, where ring_choose() has
+ * set `values`. */
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors);
 

@@ -15,7 +15,7 @@
 
 #include "../kernels/args.h"
 
-enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 8 };
+enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 10 };
 
 static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on products take longer */
 
@@ -30,8 +30,9 @@ static const float PACK_COSTS[PACK_TERMS] = {
 #include "pack_costs.def"
 };
 
-/* A tile of a tf32 product that has all its columns. */
-enum { ONLY_COLUMNS = 16 };
+/* ONLY_COLUMNS: of a tile of a tf32 product that has all its columns. WIDTH_STEP: from one number
+ * of columns of 16-bit tiles to the next. SHARED_COLUMNS: blocks share multiples of so many. */
+enum { ONLY_COLUMNS = 16, WIDTH_STEP = 16, SHARED_COLUMNS = 8 };
 
 static bool is_thin(const smk_variant *variant, int64_t m, int64_t n) {
     return variant->wgmma.thin[0][0] && m > 0 && n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
@@ -59,28 +60,36 @@ static double round_to(double x, double step) {
     return up(x / step) * step;
 }
 
-/* As split_in_cluster() says, of so many thin tiles. */
-static bool in_cluster(int64_t rows, double columns, int64_t ranges, double tiles,
-                       double multiprocessors) {
-    return ranges > 1 && rows * 4 * ring_thin_columns((int64_t)columns) <= CLUSTER_BYTES &&
+/* As split_in_cluster() says, of so many 16-bit tiles. */
+static bool in_cluster(int64_t rows, int64_t columns, int64_t ranges, int64_t multicast,
+                       double tiles, double multiprocessors) {
+    return ranges > 1 && multicast == 1 && rows * columns * 4 <= CLUSTER_BYTES &&
            split_clusters_fit(ranges, tiles, multiprocessors);
+}
+
+/* Columns of a tile; THIN_UNIT: all of n. */
+static int64_t columns_of(int64_t columns, int64_t n) {
+    return columns == THIN_UNIT ? ring_thin_columns(n) : columns;
 }
 
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors) {
+    const ring_form form = ring_form_of(variant, values);
     const int64_t split = values[smk_variant_param(variant, "split")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
-    const int64_t down = ceil_div(sizes[0] > sizes[1] ? sizes[0] : sizes[1], rows);
-    return ring_form_of(variant, values).thin &&
-           in_cluster(rows, least((double)sizes[0], (double)sizes[1]), split,
-                      (double)down * (double)batch, (double)multiprocessors);
+    const int64_t m = sizes[form.swapped], n = sizes[!form.swapped];
+    const int64_t columns = columns_of(values[smk_variant_param(variant, "block_n")], n);
+    const int64_t tiles = ceil_div(m, rows) * ceil_div(n, columns) * batch;
+    return variant->wgmma.thin[0][0] && in_cluster(rows, columns, split, form.multicast,
+                                                   (double)tiles, (double)multiprocessors);
 }
 
 int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
                     int64_t shared_bytes) {
-    const int64_t buffers = form.thin ? ceil_div(tile[1], 32) : WGMMA_OUT_BUFFERS(tile[0]);
-    const int64_t sums = form.swapped ? share * 256 : share * 128 * buffers; /* of a part */
-    const int64_t out = tile[0] / 64 * (buffers * BUFFER_BYTES + (parts - 1) * sums);
+    const int64_t pitch = SUM_PITCH(tile[1], form.swapped), summed = form.swapped ? tile[1] : 64;
+    const int64_t buffers = form.thin || form.clustered ? summed * pitch
+                                                        : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
+    const int64_t out = tile[0] / 64 * (buffers + (parts - 1) * share * pitch);
     const int64_t room = shared_bytes - RING_BARRIERS - out;
     const int64_t stages = room / ((tile[0] + tile[1]) * STEP_BYTES);
     return stages < RING_STAGES ? stages : RING_STAGES;
@@ -150,12 +159,17 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     ring_operand x[2];
     operands_of(c, x);
     const bool thin = c->columns == THIN_UNIT;
-    const double columns = thin ? (double)ring_thin_columns((int64_t)c->n) : c->columns;
+    const double columns = (double)columns_of((int64_t)c->columns, (int64_t)c->n);
     /* Blocks that share B's tiles have tiles below each other, and count as one. */
     const double down = up(c->m / (c->rows * c->multicast)), across = up(c->n / columns);
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
-    const bool has_narrow = ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
+    const bool cluster =
+        c->itemsize == 2 && in_cluster((int64_t)c->rows, (int64_t)columns, (int64_t)c->ranges,
+                                       (int64_t)c->multicast, down * across * c->batch,
+                                       c->multiprocessors);
+    const bool has_narrow =
+        !cluster && ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
     const double every = all * c->multicast;
     const double resident =
@@ -167,7 +181,7 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double each = up(c->steps / c->ranges);
     const double rows = least(c->m, c->rows);
     /* A narrow tile has fewer products, but needs all of A's bytes. */
-    const double share = (rows + round_to(rest, 32)) / (rows + columns);
+    const double share = (rows + round_to(rest, WIDTH_STEP)) / (rows + columns);
     const double steps = each * (waves + last * share);
     const double box = x[1].mn_major && !thin ? round_to(columns, 64) : columns;
     const double copied = least(c->n, box);
@@ -176,8 +190,6 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double missing = c->rows - rows + box - copied;
     const double odd = (is_odd(&x[0]) ? rows : 0) + (is_odd(&x[1]) ? copied : 0);
     const double elements = c->m * c->n * c->batch;
-    const bool cluster = thin && in_cluster((int64_t)c->rows, c->n, (int64_t)c->ranges,
-                                            all / c->ranges, c->multiprocessors);
     const bool parts = c->ranges > 1 && !cluster;
     out[RING_CALL] = 1;
     out[RING_TILES] = waves + last;
@@ -194,7 +206,7 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_LONGER] = most(0.75 * out[RING_BYTES_IN], out[RING_BYTES_OUT]);
     out[RING_RESULT] = elements * (double)c->itemsize * 1e-7;
     out[RING_FAR] = most(0, out[RING_OPERANDS] + out[RING_RESULT] - IN_L2);
-    out[RING_SWAPPED] = c->swapped && !thin;
+    out[RING_SWAPPED] = c->swapped && !thin && !cluster;
     out[RING_ZEROS] = steps * resident * missing * STEP_BYTES * 1e-6;
     out[RING_ODD] = steps * resident * odd * STEP_BYTES * 1e-6;
     out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
@@ -236,7 +248,7 @@ static double ring_predicts(const ring_work *c) {
     const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
     const int width = c->columns == THIN_UNIT      ? ((int)c->n - 1) / 32
                       : c->columns == ONLY_COLUMNS ? 0
-                                                   : THIN_WIDTHS - 1 + (int)c->columns / 32;
+                                                   : THIN_WIDTHS - 1 + ((int)c->columns + 31) / 32;
     double terms[RING_TERMS], sum = c->packing;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
@@ -269,6 +281,7 @@ static const double MOST_GAIN = 1.5; /* of copies that blocks share, in time */
 static void try_multicast(ring_work *c, int64_t multicast, ring_choice *best) {
     for (int64_t tried = multicast ? multicast : 1; tried <= RING_MOST_MULTICAST; tried *= 2) {
         c->multicast = (double)tried;
+        if (tried > 1 && (int64_t)c->columns % (SHARED_COLUMNS * tried)) return;
         if (!multicast && tried > 1 && 2 * c->m <= c->rows * c->multicast) return;
         const double time = ring_predicts(c);
         if (time <= best->time)
@@ -282,11 +295,12 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, int64_t m
                         ring_choice *best) {
     c->columns = (double)columns;
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
+    const bool clusters = thin || (c->itemsize == 2 && c->rows * c->columns * 4 <= CLUSTER_BYTES);
     const double tiles = up(c->m / c->rows) * (thin ? 1 : up(c->n / c->columns)) * c->batch;
     const double wave = c->multiprocessors / tiles;
     const int64_t most_ranges = (int64_t)least(2 * wave, c->steps / 2);
     for (int64_t tried = given ? ranges : 1;;
-         tried = next_ranges(tried, thin ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
+         tried = next_ranges(tried, clusters ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
         try_multicast(c, thin ? 1 : multicast, best);
         if (given || tried >= most_ranges) return;
@@ -332,11 +346,12 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
             try_columns(&c, THIN_UNIT, ranges, *multicast, &best);
         if (given == THIN_UNIT || !asked) continue;
         const int64_t narrowest = dtype->itemsize == 4 && rows > 64 ? 64 : 32;
+        const int64_t step_n = dtype->itemsize == 4 ? 32 : WIDTH_STEP;
         const bool only = dtype->itemsize == 4 && rows == 64 && c.n <= ONLY_COLUMNS;
         const int64_t first = only ? ONLY_COLUMNS : narrowest;
-        const int64_t last = only ? 0 : (int64_t)least(up(c.n / 32) * 32, (double)widest);
+        const int64_t last = only ? 0 : (int64_t)least(round_to(c.n, (double)step_n), (double)widest);
         try_columns(&c, given > first ? given : first, ranges, *multicast, &best);
-        for (int64_t n = first + 32; !given && n <= last; n += 32)
+        for (int64_t n = first + step_n; !given && n <= last; n += step_n)
             try_columns(&c, n, ranges, *multicast, &best);
     }
     *columns = best.columns;

@@ -144,6 +144,7 @@ static void box_of(const operand *s, uint32_t box[2]) {
     const int64_t wide = SWIZZLE_BYTES / s->element;
     box[0] = (uint32_t)(s->mn_major && s->tile < wide && s->element == 2 ? s->tile : wide);
     box[1] = (uint32_t)((s->mn_major ? s->deep : s->tile) / s->sharing);
+    if (box[1] > MOST_BOX_ROWS) box[1] /= 2;
 }
 
 /* Bytes that the boxes of a stage copy, of all blocks that share it. */
@@ -151,8 +152,8 @@ static int64_t stage_bytes_of(const operand *s) {
     uint32_t box[2];
     if (s->k == 0) return 0;
     box_of(s, box);
-    const int64_t boxes = s->mn_major ? ceil_div(s->tile, box[0]) : 1;
-    return boxes * box[0] * box[1] * s->sharing * s->element;
+    const int64_t rows = s->mn_major ? s->deep : s->tile;
+    return (s->mn_major ? round_up(s->tile, box[0]) : box[0]) * rows * s->element;
 }
 
 static void map_in_place(builder *w, const operand *s) {
@@ -347,7 +348,8 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t multicast = w->form.multicast, group_rows = tile_rows * multicast;
     const int64_t band = max_i64(1, TILE_ORDER_ROWS / group_rows);
     const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, group_rows);
-    const bool narrow = w->form.thin || ring_is_narrow(w->itemsize, n, tile_columns);
+    const bool narrow = w->form.thin || (!w->form.clustered &&
+                                         ring_is_narrow(w->itemsize, n, tile_columns));
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     /* A cluster takes all ranges of a tile as one item. */
@@ -398,7 +400,12 @@ static const char *product_of(const builder *w, const operand operands[2], const
     for (int i = 0; i < SMK_MAX_WIDTHS && kind->by_columns[i].columns; i++)
         if (kind->by_columns[i].columns == g->output_tile[!w->form.swapped])
             return kind->by_columns[i].products[w->form.swapped][a];
-    return (w->form.thin ? kind->thin : w->form.swapped ? kind->swapped : kind->products)[a][b];
+    const bool thin = w->form.thin || w->form.clustered;
+    const bool more = thin && g->output_tile[!w->form.swapped] > THIN_COLUMNS;
+    return (more              ? kind->summed
+            : thin            ? kind->thin
+            : w->form.swapped ? kind->swapped
+                              : kind->products)[a][b];
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
@@ -450,8 +457,8 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     const ring_form form = ring_form_of(variant, values);
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
-    smk_gemm splitting = *problem; /* of the wgmma kernels only the thin ones add by clusters */
-    splitting.clusters &= form.thin;
+    smk_gemm splitting = *problem;
+    splitting.clusters &= variant->wgmma.thin[0][0] && form.multicast == 1;
     if (form.thin)
         geometry.output_tile[1] =
             ring_thin_columns(problem->M < problem->N ? problem->M : problem->N);
@@ -486,6 +493,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     if (split_plan(variant, dtype, &geometry, values, &splitting, &batch, SWIZZLE_BYTES / w.element,
                    output, &s, status))
         return status->code;
+    w.form.clustered = s.kernels[0].cluster > 0;
     w.workspace = (int64_t)plan->workspace;
     add_pointer(&w, offsetof(arguments, gemm.A), form.swapped);
     add_pointer(&w, offsetof(arguments, gemm.B), !form.swapped);

@@ -97,10 +97,16 @@ enum { RING_STAGES = 16, RING_BARRIERS = 1024 };
 
 /* Tiles of gemm_fp16 and gemm_bf16, of block_m rows: the most columns, by the registers that hold
  * the sums, and the buffers for C per warpgroup, each 8 KiB. */
-#define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 256 : (block_m) == 256 ? 128 : 192)
+#define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 320 : (block_m) == 256 ? 128 : 192)
+/* A box of TMA has up to MOST_BOX_ROWS rows; a tile with more columns is copied as two. */
+enum { MOST_BOX_ROWS = 256 };
 #define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
-/* Of wgmma_thin.cuh: the most columns, and the value of block_n that asks for such tiles. */
-enum { THIN_COLUMNS = 64, THIN_UNIT = 8 };
+/* Of wgmma_thin.cuh: the most columns of a tile, and of one of 64 rows that a cluster adds; the
+ * value of block_n that asks for a tile of all columns; and the bytes from one row of a warpgroup's
+ * sums to the next. Swapped, these are rows of 64 columns of C. */
+enum { THIN_COLUMNS = 64, SUMMED_COLUMNS = 128, THIN_UNIT = 8 };
+#define SUM_PITCH(columns, swapped)                                                                \
+    (!(swapped) && (columns) > 64 ? 512 : (swapped) || (columns) > 32 ? 256 : 128)
 
 /* Further arguments of the kernels that read A and B by TMA; core/plan_wgmma.c fills them.
  *

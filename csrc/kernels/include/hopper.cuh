@@ -170,20 +170,26 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
  * in d[4 j + 2 h + {0, 1}]. C: the registers' constraint. */
 #define WGMMA_FROM_4(C, d, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3])
 #define WGMMA_OUT_4(C, d)     WGMMA_FROM_4(C, d, 0)
-#define WGMMA_OUT_8(C, d)     WGMMA_OUT_4(C, d), WGMMA_FROM_4(C, d, 4)
+#define WGMMA_OUT_8(C, d)     WGMMA_FROM_8(C, d, 0)
 #define WGMMA_OUT_12(C, d)    WGMMA_OUT_8(C, d), WGMMA_FROM_4(C, d, 8)
+#define WGMMA_FROM_8(C, d, i) WGMMA_FROM_4(C, d, i), WGMMA_FROM_4(C, d, i + 4)
 #define WGMMA_FROM_16(C, d, i)                                                                     \
-    WGMMA_FROM_4(C, d, i), WGMMA_FROM_4(C, d, i + 4), WGMMA_FROM_4(C, d, i + 8),                   \
-        WGMMA_FROM_4(C, d, i + 12)
+    WGMMA_FROM_8(C, d, i), WGMMA_FROM_8(C, d, i + 8)
 #define WGMMA_FROM_32(C, d, i) WGMMA_FROM_16(C, d, i), WGMMA_FROM_16(C, d, i + 16)
 #define WGMMA_OUT_16(C, d)     WGMMA_FROM_16(C, d, 0)
 #define WGMMA_OUT_32(C, d)     WGMMA_OUT_16(C, d), WGMMA_FROM_16(C, d, 16)
-#define WGMMA_OUT_24(C, d)     WGMMA_OUT_16(C, d), WGMMA_FROM_4(C, d, 16), WGMMA_FROM_4(C, d, 20)
+#define WGMMA_OUT_40(C, d) WGMMA_OUT_32(C, d), WGMMA_FROM_8(C, d, 32)
+#define WGMMA_OUT_24(C, d)     WGMMA_OUT_16(C, d), WGMMA_FROM_8(C, d, 16)
 #define WGMMA_OUT_48(C, d)     WGMMA_OUT_32(C, d), WGMMA_FROM_16(C, d, 32)
+#define WGMMA_OUT_56(C, d) WGMMA_OUT_48(C, d), WGMMA_FROM_8(C, d, 48)
 #define WGMMA_OUT_64(C, d)     WGMMA_OUT_48(C, d), WGMMA_FROM_16(C, d, 48)
+#define WGMMA_OUT_72(C, d) WGMMA_OUT_64(C, d), WGMMA_FROM_8(C, d, 64)
 #define WGMMA_OUT_80(C, d)     WGMMA_OUT_64(C, d), WGMMA_FROM_16(C, d, 64)
+#define WGMMA_OUT_88(C, d) WGMMA_OUT_80(C, d), WGMMA_FROM_8(C, d, 80)
 #define WGMMA_OUT_96(C, d)     WGMMA_OUT_80(C, d), WGMMA_FROM_16(C, d, 80)
+#define WGMMA_OUT_104(C, d) WGMMA_OUT_96(C, d), WGMMA_FROM_8(C, d, 96)
 #define WGMMA_OUT_112(C, d)    WGMMA_OUT_96(C, d), WGMMA_FROM_16(C, d, 96)
+#define WGMMA_OUT_120(C, d) WGMMA_OUT_112(C, d), WGMMA_FROM_8(C, d, 112)
 #define WGMMA_OUT_128(C, d)    WGMMA_OUT_112(C, d), WGMMA_FROM_16(C, d, 112)
 #define WGMMA_LIST_4           "%0,%1,%2,%3"
 #define WGMMA_LIST_8           WGMMA_LIST_4 ",%4,%5,%6,%7"
@@ -192,16 +198,22 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(int (&d)[REGI
 #define WGMMA_LIST_24          WGMMA_LIST_16 ",%16,%17,%18,%19,%20,%21,%22,%23"
 #define WGMMA_LIST_32                                                                              \
     WGMMA_LIST_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define WGMMA_LIST_40 WGMMA_LIST_32 ",%32,%33,%34,%35,%36,%37,%38,%39"
 #define WGMMA_LIST_48                                                                              \
     WGMMA_LIST_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define WGMMA_LIST_56 WGMMA_LIST_48 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define WGMMA_LIST_64                                                                              \
     WGMMA_LIST_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define WGMMA_LIST_72 WGMMA_LIST_64 ",%64,%65,%66,%67,%68,%69,%70,%71"
 #define WGMMA_LIST_80                                                                              \
     WGMMA_LIST_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define WGMMA_LIST_88 WGMMA_LIST_80 ",%80,%81,%82,%83,%84,%85,%86,%87"
 #define WGMMA_LIST_96                                                                              \
     WGMMA_LIST_80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define WGMMA_LIST_104 WGMMA_LIST_96 ",%96,%97,%98,%99,%100,%101,%102,%103"
 #define WGMMA_LIST_112                                                                             \
     WGMMA_LIST_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111"
+#define WGMMA_LIST_120 WGMMA_LIST_112 ",%112,%113,%114,%115,%116,%117,%118,%119"
 #define WGMMA_LIST_128                                                                             \
     WGMMA_LIST_112                                                                                 \
     ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
@@ -244,11 +256,17 @@ WGMMA_DEFINE("24", 12, "%12", "%13", "%14", "%15", "%16")
 WGMMA_DEFINE("32", 16, "%16", "%17", "%18", "%19", "%20")
 WGMMA_DEFINE("48", 24, "%24", "%25", "%26", "%27", "%28")
 WGMMA_DEFINE("64", 32, "%32", "%33", "%34", "%35", "%36")
+WGMMA_DEFINE("80", 40, "%40", "%41", "%42", "%43", "%44")
 WGMMA_DEFINE("96", 48, "%48", "%49", "%50", "%51", "%52")
+WGMMA_DEFINE("112", 56, "%56", "%57", "%58", "%59", "%60")
 WGMMA_DEFINE("128", 64, "%64", "%65", "%66", "%67", "%68")
+WGMMA_DEFINE("144", 72, "%72", "%73", "%74", "%75", "%76")
 WGMMA_DEFINE("160", 80, "%80", "%81", "%82", "%83", "%84")
+WGMMA_DEFINE("176", 88, "%88", "%89", "%90", "%91", "%92")
 WGMMA_DEFINE("192", 96, "%96", "%97", "%98", "%99", "%100")
+WGMMA_DEFINE("208", 104, "%104", "%105", "%106", "%107", "%108")
 WGMMA_DEFINE("224", 112, "%112", "%113", "%114", "%115", "%116")
+WGMMA_DEFINE("240", 120, "%120", "%121", "%122", "%123", "%124")
 WGMMA_DEFINE("256", 128, "%128", "%129", "%130", "%131", "%132")
 #endif
 

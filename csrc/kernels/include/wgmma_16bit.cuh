@@ -24,6 +24,20 @@
 typedef unsigned short operand;
 #include "wgmma_stages.cuh"
 
+/* wgmma() of more columns than the instruction has: of the first 256, and of the others. */
+template <int A_ACROSS, int B_ACROSS, int COUNT>
+__device__ __forceinline__ void wgmma_of(float (&d)[COUNT], unsigned long long a,
+                                         unsigned long long b, int add) {
+    constexpr int MOST = 128; /* registers, of 256 columns */
+    if constexpr (COUNT > MOST) {
+        wgmma<A_ACROSS, B_ACROSS>(reinterpret_cast<float (&)[MOST]>(d), a, b, add);
+        wgmma<A_ACROSS, B_ACROSS>(reinterpret_cast<float (&)[COUNT - MOST]>(d[MOST]), a,
+                                  b + (2 * MOST * 128 >> 4), add);
+    } else {
+        wgmma<A_ACROSS, B_ACROSS>(d, a, b, add);
+    }
+}
+
 /* Waits for a stage and starts its products, d (+)= A B, for as many columns as d has. */
 template <int A_ACROSS, int B_ACROSS, int COUNT>
 __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int consumer, int add) {
@@ -38,16 +52,17 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int c
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        wgmma<A_ACROSS, B_ACROSS>(d, a_tile + (k * a_step >> 4), b_tile + (k * b_step >> 4), add);
+        wgmma_of<A_ACROSS, B_ACROSS>(d, a_tile + (k * a_step >> 4), b_tile + (k * b_step >> 4),
+                                     add);
         add = 1;
     }
     wgmma_commit();
     wgmma_pin(d);
 }
 
-/* Columns of wgmma: a multiple of 32, or, for thin tiles, of 8 up to 32 and of 16 from there. */
+/* Columns of a tile: a multiple of 16, or of 8 for up to 32 of a thin one. */
 template <bool THIN> __device__ constexpr int width(int i) {
-    return !THIN ? 32 * (i + 1) : i < 4 ? 8 * (i + 1) : 16 * (i - 1);
+    return !THIN ? 16 * (i + 1) : i < 4 ? 8 * (i + 1) : 16 * (i - 1);
 }
 
 /* The sum over all of K, for a warpgroup's 64 rows of a tile of `columns`. Each width has a loop of
@@ -73,7 +88,7 @@ __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int con
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void sum_of_tile(float (&sum)[MOST_COLUMNS / 2], ring &r, int consumer,
                                             int steps, int columns) {
-    accumulate<A_ACROSS, B_ACROSS, false, 0, MOST_COLUMNS / 32 - 1>(sum, r, consumer, steps,
+    accumulate<A_ACROSS, B_ACROSS, false, 0, MOST_COLUMNS / 16 - 1>(sum, r, consumer, steps,
                                                                     columns);
 }
 

@@ -63,15 +63,13 @@ typedef struct block_work {
 
 /* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
  * takes its batch in this way, or in gridDim.z (plan_wgmma.c). Tiles are taken in the order of
- * tile_order.cuh. An item of a cluster is all parts of a tile; `rank`: the block's.
- * THIN: all tiles are narrow ones. */
-template <bool THIN = false>
+ * tile_order.cuh. An item of a cluster is all parts of a tile; `rank`: the block's. */
 __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w, int item,
                                               int rank = 0) {
     const work_list &list = w.list;
     const tile_list &tiles = g.tiles;
     const int full = tiles.down * tiles.across, first_narrow = full * list.ranges;
-    const bool narrow = THIN || item >= first_narrow;
+    const bool narrow = item >= first_narrow;
     const int at = narrow ? item - first_narrow : item;
     const int range = divide(at, narrow ? list.by_down : tiles.by_all);
     const int tile = at - range * (narrow ? tiles.down : full);

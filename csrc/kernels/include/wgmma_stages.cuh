@@ -1,7 +1,7 @@
 /* Stages of the wgmma GEMMs whose tiles have any number of columns (wgmma_tiles.cuh): BLOCK_M rows
  * of the first operand and `columns` of the second, 128 bytes of K each.
  *
- * The including file defines BLOCK_M, PARTS, `operand`, and what wgmma_gemm.cuh asks for.
+ * The including file defines BLOCK_M, PARTS, `operand`, MOST_COLUMNS of a tile, and what wgmma_gemm.cuh asks for.
  */
 #ifndef SMK_WGMMA_STAGES_CUH
 #define SMK_WGMMA_STAGES_CUH
@@ -57,10 +57,13 @@ __device__ __forceinline__ void fill(const wgmma_args &w, const tensor_map *a_ma
         }
     } else if (B_ACROSS) {
 #pragma unroll
-        for (int n = 0; n < 256; n += 64)
+        for (int n = 0; n < MOST_COLUMNS; n += 64)
             if (n < w.columns) tma_load(b + n * 128, b_map, full, column + n, k, z_b);
     } else {
         tma_load(b, b_map, full, k, column, z_b);
+        const int half = w.columns / 2;
+        if (MOST_COLUMNS > MOST_BOX_ROWS && w.columns > MOST_BOX_ROWS)
+            tma_load(b + half * 128, b_map, full, k, column + half, z_b);
     }
 }
 

@@ -16,7 +16,8 @@
 #ifndef SMK_WGMMA_TF32_CUH
 #define SMK_WGMMA_TF32_CUH
 
-#define PARTS 1
+#define PARTS        1
+#define MOST_COLUMNS 256
 #define WGMMA_A_IN_REGISTERS
 typedef float operand;
 #include "wgmma_stages.cuh"

@@ -1,4 +1,5 @@
-/* wgmma_16bit.cuh for few columns or few rows of C, up to THIN_COLUMNS.
+/* wgmma_16bit.cuh for few columns or few rows of C, up to THIN_COLUMNS, and for tiles whose ranges
+ * of K a cluster adds.
  *
  *      N is small                              M is small: the product is C^T = B^T A^T
  *      A [M][K]  x  B [K][8..64]  ->  C        B^T [N][K]  x  A^T [K][8..64]  ->  C^T, stored as C
@@ -9,24 +10,22 @@
  * long as other bytes.
  *
  * Such products move the bytes of the large operand, and few tiles have much K. So the blocks of a
- * tile may be a cluster that adds the ranges of K (split_k.cuh). The sums of a warpgroup go to its
- * buffers, in rows of C, and leave by 4 columns per thread: code that runs once is short.
+ * tile may be a cluster that adds the ranges of K (split_k.cuh), here and where C has few tiles of
+ * up to SUMMED_COLUMNS. The sums of a warpgroup go to its buffers, in rows of C, and leave by 4
+ * columns per thread: code that runs once is short.
  */
 #ifndef SMK_WGMMA_THIN_CUH
 #define SMK_WGMMA_THIN_CUH
 
 #include "wgmma_16bit.cuh"
 
-constexpr int THIN_SUMS = THIN_COLUMNS / 2;
-
-/* Bytes of a row of a warpgroup's sums in shared memory: 32 or 64 of them. */
 __device__ __forceinline__ int sum_pitch(const wgmma_args &w) {
-    return w.swapped || w.columns > 32 ? 256 : 128;
+    return SUM_PITCH(w.columns, w.swapped);
 }
 
-/* Of all of them, which are 64 rows of C, or as many as columns if the product is swapped. */
-__device__ __forceinline__ int sum_bytes(int columns) {
-    return (columns + 31) / 32 * OUT_BUFFER;
+/* Bytes of a warpgroup's sums: 64 rows of C, or as many as columns if the product is swapped. */
+__device__ __forceinline__ int sum_bytes(const wgmma_args &w) {
+    return (w.swapped ? w.columns : 64) * sum_pitch(w);
 }
 
 /* Where vector v of a row is. No bank conflicts: 16 lanes write 8 bytes each to 4 rows; swapped, 32
@@ -36,13 +35,14 @@ __device__ __forceinline__ unsigned vector_of(bool swapped, int row, int v) {
 }
 
 /* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. */
-__device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsigned buffer,
-                                           bool swapped, int pitch, int columns) {
+template <int COUNT>
+__device__ __forceinline__ void write_sums(const float (&sum)[COUNT], unsigned buffer, bool swapped,
+                                           int pitch, int columns) {
     const int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4;
     if (swapped) {
         const unsigned at = buffer + 2 * q * pitch + vector_of(true, 2 * q, row / 4) + row % 4 * 4;
 #pragma unroll
-        for (int j = 0; j < THIN_SUMS / 4; j++) {
+        for (int j = 0; j < COUNT / 4; j++) {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const unsigned to = (at ^ i / 2 * 32) + (8 * j + i % 2) * 256;
@@ -52,7 +52,7 @@ __device__ __forceinline__ void write_sums(const float (&sum)[THIN_SUMS], unsign
     } else {
         const unsigned at = buffer + row * pitch + vector_of(false, row, q / 2) + q % 2 * 8;
 #pragma unroll
-        for (int j = 0; j < THIN_SUMS / 4; j++) {
+        for (int j = 0; j < COUNT / 4; j++) {
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 const unsigned to = (at ^ j % 4 * 32) + j / 4 * 128 + h * 8 * pitch;
@@ -69,14 +69,15 @@ __device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
 }
 
 /* A thread's place among its warpgroup's rows of C: a vector of every `down`-th row. These are
- * multiples of 8 rows apart, so the vectors are at the same place in each, `bytes` from its start. */
+ * multiples of 4 rows apart, so the vectors are at the same place in each, `bytes` from its start. */
 typedef struct thin_place {
     int vector, row, down;
     unsigned bytes;
 
     __device__ __forceinline__ thin_place(const wgmma_args &w, int first) {
         const int t = threadIdx.x % 128;
-        const int log = w.swapped || w.columns > 32 ? 4 : w.columns > 16 ? 3 : 2; /* vectors */
+        const int wide = w.swapped ? 64 : w.columns; /* columns of C */
+        const int log = wide > 64 ? 5 : wide > 32 ? 4 : wide > 16 ? 3 : 2; /* vectors */
         vector = t & (1 << log) - 1;
         row = first + (t >> log);
         down = 128 >> log;
@@ -87,34 +88,41 @@ typedef struct thin_place {
 /* Where row 0 of a warpgroup's rows has this vector in C. */
 __device__ __forceinline__ int2 place_in_c(const wgmma_args &w, int vector, int consumer,
                                            const block_work &at) {
-    const int large = at.tile.row * BLOCK_M + consumer * 64;
-    return make_int2(w.swapped ? 0 : large, 4 * vector + (w.swapped ? large : 0));
+    const int large = at.tile.row * BLOCK_M + consumer * 64, small = at.tile.column * w.columns;
+    return make_int2(w.swapped ? small : large, 4 * vector + (w.swapped ? large : small));
+}
+
+/* Rows of C that this thread stores, of those before `end`: none of a vector after the tile. */
+__device__ __forceinline__ own_rows rows_of_c(const gemm_args &g, const wgmma_args &w,
+                                              const thin_place &own, int2 to, int z, int end) {
+    const bool exists = w.swapped || 4 * own.vector < w.columns;
+    return own_rows(g, z, to.x, to.y, own.row, exists ? end : 0, own.down);
 }
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. */
+template <int COUNT>
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
-                                           const float (&sum)[THIN_SUMS], const cluster_parts &all,
+                                           const float (&sum)[COUNT], const cluster_parts &all,
                                            alpha_beta by, const ring &r, int consumer,
                                            const block_work &at) {
-    const unsigned buffer = r.out + consumer * sum_bytes(w.columns);
+    const unsigned buffer = r.out + consumer * sum_bytes(w);
     group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
     /* Whole rows are copied, with zeros after the columns. */
     write_sums(sum, buffer, w.swapped, all.pitch,
                all.parts > 1 && !w.swapped ? all.pitch / 4 : w.columns);
     if (all.parts > 1) {
-        const unsigned copied = r.out + CONSUMERS * sum_bytes(w.columns) + consumer * all.bytes();
+        const unsigned copied = r.out + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
         all.send(buffer, copied, r.more, warp_of_block() % 4, 4,
                  [&] { group_barrier(1 + consumer, 128); });
         const thin_place own(w, all.first());
         const int2 to = place_in_c(w, own.vector, consumer, at);
-        const own_rows rows(g, at.z, to.x, to.y, own.row, all.first() + all.rows_of(all.rank),
-                            own.down);
+        const own_rows rows = rows_of_c(g, w, own, to, at.z, all.first() + all.rows_of(all.rank));
         all.add_all(rows, g.ldc, by, buffer, copied, r.more, [&](int) { return own.bytes; });
         return;
     }
     const thin_place own(w, 0);
     const int2 to = place_in_c(w, own.vector, consumer, at);
-    const own_rows rows(g, at.z, to.x, to.y, own.row, all.rows, own.down);
+    const own_rows rows = rows_of_c(g, w, own, to, at.z, all.rows);
     group_barrier(1 + consumer, 128);
     const auto load = [&](int i) {
         const uint4 bits = load_bits(buffer + i * all.pitch + own.bytes);
@@ -129,14 +137,15 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
         *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), to.x + i, to.y)) = load(i);
 }
 
-template <int A_ACROSS, int B_ACROSS>
+/* COLUMNS: the most that a tile has. */
+template <int COLUMNS, int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_args &w,
                                              const tensor_map *a_map, const tensor_map *b_map,
                                              const tensor_map *c_map) {
     let_next_launch_begin();
     prefetch_maps(a_map, b_map);
     const int first = (int)blockIdx.x, warp = warp_of_block();
-    const auto work = [&](int item) { return work_of<true>(g, w, item, (int)blockIdx.y); };
+    const auto work = [&](int item) { return work_of(g, w, item, (int)blockIdx.y); };
     const cluster_parts all = thin_parts(w);
     block_work at;
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), 1, [&] { at = work(first); });
@@ -147,8 +156,8 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         if (all.parts > 1) cluster_wait();      /* all have begun */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
-            float sum[THIN_SUMS] = {};
-            accumulate<A_ACROSS, B_ACROSS, true, 0, 5>(
+            float sum[COLUMNS / 2] = {};
+            accumulate<A_ACROSS, B_ACROSS, true, 0, COLUMNS / 16 + 1>(
                 sum, r, consumer, item.steps.end - item.steps.first, w.columns);
             store_thin(g, w, sum, all, by, r, consumer, item);
         });
@@ -164,6 +173,13 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
 }
 
 #define WGMMA_THIN_PRODUCT(name, A_ACROSS, B_ACROSS)                                               \
-    WGMMA_ENTRY(name, thin_product<A_ACROSS, B_ACROSS>)
+    WGMMA_ENTRY(name, thin_product<THIN_COLUMNS, A_ACROSS, B_ACROSS>)
+/* Of tiles with more columns, whose sums a cluster adds: they need more registers. */
+#if BLOCK_M == 64
+#define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)                                             \
+    WGMMA_ENTRY(name, thin_product<SUMMED_COLUMNS, A_ACROSS, B_ACROSS>)
+#else
+#define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)
+#endif
 
 #endif

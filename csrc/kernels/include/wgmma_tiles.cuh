@@ -22,7 +22,8 @@ template <bool SWAPPED> constexpr int BOX_ROWS = SWAPPED ? 32 : 64;
 template <bool SWAPPED> constexpr int BOX_COLUMNS = SWAPPED && sizeof(REAL) == 2 ? 64 : 32;
 template <bool SWAPPED> constexpr int BOX_ROW = BOX_COLUMNS<SWAPPED> * sizeof(REAL); /* bytes */
 
-/* Stores a buffer to C, which ends at (rows, columns) for this tile. */
+/* Stores a buffer to C, which ends at (rows, columns) for this tile. A tile that ends within a box,
+ * and not where C ends, does not own all of it. */
 template <bool SWAPPED>
 __device__ __forceinline__ void store_chunk(const gemm_args &g, const wgmma_args &w,
                                             const tensor_map *c_map, unsigned buffer, int row,
@@ -33,7 +34,9 @@ __device__ __forceinline__ void store_chunk(const gemm_args &g, const wgmma_args
     for (int box = 0; box < OUT_BUFFER / BOX; box++, row += DOWN, column += ACROSS) {
         if (row >= rows || column >= columns) break;
         const unsigned from = buffer + box * BOX;
-        if (w.store_boxes) {
+        const int rest = SWAPPED ? rows - row : columns - column;
+        const bool owns = rest >= 32 || (SWAPPED ? rows == (int)g.M : columns == (int)g.N);
+        if (w.store_boxes && owns) {
             if (leader) tma_store(c_map, from, column, row, z);
             continue;
         }
