@@ -99,7 +99,7 @@ def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:
     if block_n == THIN_UNIT:
         width = (min(shape[:2]) - 1) // 32
     else:
-        width = 0 if block_n == ONLY else THIN // 32 - 1 + math.ceil(block_n / 32)
+        width = 0 if block_n == ONLY else THIN // 32 - 1 + block_n // STEP_COLUMNS[itemsize]
     return (itemsize, block_m), MULTICAST.index(multicast), width
 
 
@@ -243,7 +243,7 @@ def regret(costs: dict[Row, Any], lines: list[Record]) -> float:
         def predicted(tile: str) -> float:
             return float(costs[cost_of(line, tile)] @ line["terms"][tile]) + line["packing"][tile]
 
-        chosen = min(us, key=predicted)
+        chosen = min((tile for tile in us if cost_of(line, tile) in costs), key=predicted)
         return float(us[chosen] / min(us.values()))
 
     return statistics.geometric_mean(map(ratio, lines))
@@ -262,25 +262,25 @@ def main() -> None:
         of_records.append([line for line in record["lines"] if not is_disturbed(line)])
     import numpy as np
 
-    *earlier, newest = of_records
-    older = [line for lines in earlier for line in lines]
-    if older:
-        move_to(newest, older)
-    lines = older + newest
-
     packaged = {
         (kernel, multicast, width): np.array(row)
         for kernel, tables in zip(MOST_COLUMNS, read_costs(), strict=True)
         for multicast, rows in enumerate(tables)
         for width, row in enumerate(rows)
     }
-    kinds = {"16 bits": [line for line in lines if line["itemsize"] == 2]}
-    kinds["tf32"] = [line for line in lines if line["itemsize"] == 4]
-    for kind, some in kinds.items():
+    lines: list[Record] = []
+    for kind, itemsize in (("16 bits", 2), ("tf32", 4)):
+        of_kind = [[x for x in some if x["itemsize"] == itemsize] for some in of_records]
+        *earlier, newest = filter(None, of_kind)
+        older = [line for some in earlier for line in some]
+        if older:
+            move_to(newest, older)
+        own = older + newest
         print(
-            f"{kind}: {len(some)} calls, packaged {regret(packaged, some[1::2]):.4f}, "
-            f"fitted to the other half {regret(fitted(some[::2]), some[1::2]):.4f}"
+            f"{kind}: {len(own)} calls, packaged {regret(packaged, own[1::2]):.4f}, "
+            f"fitted to the other half {regret(fitted(own[::2]), own[1::2]):.4f}"
         )
+        lines += own
     costs = fitted(lines)
     print(f"fitted to all {regret(costs, lines):.4f}")
     untimed = [1e6] + [0.0] * (len(next(iter(packaged.values()))) - 1)
@@ -294,7 +294,7 @@ def main() -> None:
                 "{"
                 + ", ".join(f"{x:.4g}" for x in costs.get((kernel, multicast, w), untimed))
                 + "}"
-                for w in range((THIN + most) // 32)
+                for w in range(THIN // 32 + most // STEP_COLUMNS[kernel[0]])
             ]
             for multicast in range(len(MULTICAST))
         ]

@@ -15,13 +15,13 @@
 
 #include "../kernels/args.h"
 
-enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 10 };
+enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 20 };
 
 static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on products take longer */
 
 /* Microseconds per unit of each term, by rows of a tile, of 16-bit matrices and then of tf32; by
- * blocks that share B's tiles, 1, 2 and 4; and by columns / 32: first of thin ones, or of
- * ONLY_COLUMNS. */
+ * blocks that share B's tiles, 1, 2 and 4; and by columns / width_step(): first of thin ones, or
+ * of ONLY_COLUMNS. */
 static const float COSTS[][RING_MOST_MULTICAST / 2 + 1][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
@@ -30,9 +30,14 @@ static const float PACK_COSTS[PACK_TERMS] = {
 #include "pack_costs.def"
 };
 
-/* ONLY_COLUMNS: of a tile of a tf32 product that has all its columns. WIDTH_STEP: from one number
- * of columns of 16-bit tiles to the next. SHARED_COLUMNS: blocks share multiples of so many. */
-enum { ONLY_COLUMNS = 16, WIDTH_STEP = 16, SHARED_COLUMNS = 8 };
+/* ONLY_COLUMNS: of a tile of a tf32 product that has all its columns. SHARED_COLUMNS: a block copies
+ * multiples of so many of those that are shared. */
+enum { ONLY_COLUMNS = 16, SHARED_COLUMNS = 8 };
+
+/* From one number of columns of a tile to the next. */
+static int width_step(int64_t itemsize) {
+    return itemsize == 4 ? 32 : 16;
+}
 
 static bool is_thin(const smk_variant *variant, int64_t m, int64_t n) {
     return variant->wgmma.thin[0][0] && m > 0 && n > 0 && (m <= THIN_COLUMNS || n <= THIN_COLUMNS);
@@ -181,7 +186,7 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double each = up(c->steps / c->ranges);
     const double rows = least(c->m, c->rows);
     /* A narrow tile has fewer products, but needs all of A's bytes. */
-    const double share = (rows + round_to(rest, WIDTH_STEP)) / (rows + columns);
+    const double share = (rows + round_to(rest, width_step(c->itemsize))) / (rows + columns);
     const double steps = each * (waves + last * share);
     const double box = x[1].mn_major && !thin ? round_to(columns, 64) : columns;
     const double copied = least(c->n, box);
@@ -248,7 +253,7 @@ static double ring_predicts(const ring_work *c) {
     const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
     const int width = c->columns == THIN_UNIT      ? ((int)c->n - 1) / 32
                       : c->columns == ONLY_COLUMNS ? 0
-                                                   : THIN_WIDTHS - 1 + ((int)c->columns + 31) / 32;
+                                                   : THIN_WIDTHS - 1 + (int)c->columns / width_step(c->itemsize);
     double terms[RING_TERMS], sum = c->packing;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
@@ -346,12 +351,12 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
             try_columns(&c, THIN_UNIT, ranges, *multicast, &best);
         if (given == THIN_UNIT || !asked) continue;
         const int64_t narrowest = dtype->itemsize == 4 && rows > 64 ? 64 : 32;
-        const int64_t step_n = dtype->itemsize == 4 ? 32 : WIDTH_STEP;
+        const int64_t step = width_step(dtype->itemsize);
         const bool only = dtype->itemsize == 4 && rows == 64 && c.n <= ONLY_COLUMNS;
         const int64_t first = only ? ONLY_COLUMNS : narrowest;
-        const int64_t last = only ? 0 : (int64_t)least(round_to(c.n, (double)step_n), (double)widest);
+        const int64_t last = only ? 0 : (int64_t)least(round_to(c.n, (double)step), (double)widest);
         try_columns(&c, given > first ? given : first, ranges, *multicast, &best);
-        for (int64_t n = first + step_n; !given && n <= last; n += step_n)
+        for (int64_t n = first + step; !given && n <= last; n += step)
             try_columns(&c, n, ranges, *multicast, &best);
     }
     *columns = best.columns;
