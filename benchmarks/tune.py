@@ -7,8 +7,8 @@
 The calls are drawn as in drawn.py, with other seeds, so what that reports judges the fit on calls
 which it has not seen. A call has the times of cuBLAS too, which the fit does not use. The second
 command first fits to half of the calls, and reports what choices cost in the other half. Kernels
-have changed since all records but the last were made: the times of a row in them are moved by the
-median of what their fit misses in the last.
+have changed since all records but the last of a type were made: the times of a row in them are
+moved by the median of what their fit misses in the last.
 """
 
 from __future__ import annotations
@@ -192,14 +192,18 @@ def main() -> None:
     table = cost_model.read(cost_model.PACKAGED)
     # A record may be older than the table, and have times of sets that are gone.
     labels = {label_of(row.variant, row.params) for row in table}
-    *earlier, newest = [
+    of_records = [
         [
             {**call, "us": {label: us for label, us in call["us"].items() if label in labels}}
             for call in record["lines"]
         ]
         for record in times
     ]
-    older = [call for calls in earlier for call in calls]
+    last = {call["dtype"]: at for at, some in enumerate(of_records) for call in some}
+    older, newest = list[Record](), list[Record]()
+    for at, some in enumerate(of_records):
+        for call in some:
+            (newest if at == last[call["dtype"]] else older).append(call)
 
     alone = [row._replace(params=row.params | ALONE.get(row.variant, {})) for row in table]
 

@@ -204,7 +204,8 @@ def test_a_broken_table_is_told(config):
         ({"accuracy": "half"}, "with accuracy 'half'"),
         ({"params": {"tile": 5000}}, "no parameter 'tile'"),
         ({"params": {f"p{i}": 1 for i in range(20)}}, "fewer parameters"),
-        ({"microseconds": (1.0,)}, "length 6, not 1"),
+        ({"microseconds": (1.0,)}, "length 9, or the older length 6, not 1"),
+        ({"microseconds": [1.0] * 9}, "must be tuple"),
         ({"microseconds": ("a",) * 6}, "must be real number"),
     ],
 )
@@ -228,13 +229,15 @@ def test_a_prediction_is_the_sum_of_its_terms():
         "float32",
         16,
         0,
-        (1.0, 5.0, 10.0, 100.0, 1000.0, 1e4),
+        (1.0, 5.0, 10.0, 100.0, 1000.0, 1e4, 3.0, 7.0, 9.0),
     )
     [(index, us, terms)] = predicted([timing], (1024, 4160, 2048))
     busiest = math.ceil(32 * 130 / 132)
     assert index == 0
+    moved = 4e-6 * (1024 * 2048 + 2048 * 4160 + 1024 * 4160)
+    step = 2 * busiest
     assert terms == pytest.approx(
-        (1, 0, 2, busiest, 2 * busiest, 4e-6 * (1024 * 2048 + 2048 * 4160 + 1024 * 4160))
+        (1, 0, 2, busiest, step, moved, step, 4e-6 * 1024 * 4160, moved - 30)
     )
     assert us == pytest.approx(np.dot(terms, timing.microseconds))
 
@@ -323,11 +326,26 @@ def test_terms_are_counts_of_the_plan(timing):
         ):  # whose steps are the time that its plan predicts
             assert terms["tile"] == pytest.approx(m * n / 128**2 / 132) and terms["step"] > 0
             continue
+        assert terms["result"] == pytest.approx(itemsize * m * n * 1e-6)
+        assert terms["far"] == pytest.approx(max(0, moved * 1e-6 - 30))
         if not wgmma and not residues:  # of which a block makes several tiles
             blocks = launches[-1 - summed]["grid"][0]
             assert terms["tile"] == math.ceil(blocks / 132)
         if not timing.variant.startswith("skinny"):  # whose tiles are of several sizes
             assert terms["step"] == pytest.approx(terms["tile"] * shape[2] / 1024 / split)
+        assert 0 < terms["lines"] <= terms["step"]
+
+
+def test_lines_are_those_of_a_tile_that_exist():
+    whole, few = (terms_of("fp64", (m, 4096, 2048), "float64", block_m=64) for m in (64, 16))
+    assert whole["lines"] == whole["step"] > 0
+    assert few["lines"] == pytest.approx(few["step"] * (16 + 128) / (64 + 128))
+
+
+def test_older_tables_have_six_costs():
+    timing = cost_model.Timing("gemm", "tiled", {}, "float32", "float32", 16, 0, (2.0,) * 6)
+    [(_, us, terms)] = predicted([timing], (512, 512, 512))
+    assert us == pytest.approx(2 * sum(terms[:6]))
 
 
 def test_bytes_that_are_moved():

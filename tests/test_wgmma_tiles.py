@@ -22,7 +22,7 @@ SETS = [
 ]
 EACH = pytest.mark.parametrize(("variant", "values"), SETS)
 BLOCKS = 132  # of the emulator's device
-MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}  # of a tile, by its rows
+MOST_COLUMNS = {64: 192, 128: 320, 192: 192, 256: 128}  # of a tile, by its rows
 ROW = {row.name: row for row in smemkern.variants("gemm")}
 
 
@@ -82,7 +82,7 @@ def test_several_tiles_per_block(variant, values, split, rng):
     and the bits of each matrix alone."""
     blocks = BLOCKS * (2 if values["block_m"] == 64 else 1)
     batch = blocks // 6 // split + 1
-    columns = int(rng.integers(2, MOST_COLUMNS[values["block_m"]] // 32 + 1)) * 32
+    columns = int(rng.integers(3, MOST_COLUMNS[values["block_m"]] // 16 + 1)) * 16
     values = {**values, "block_n": columns}
     m, n = values["block_m"] + 3, 2 * columns + int(rng.integers(1, columns // 2 + 1))
     print(f"{columns} columns, {n} in all")
@@ -96,6 +96,39 @@ def test_several_tiles_per_block(variant, values, split, rng):
         )
         assert_same_bits(trace.result[z], alone)
     assert_gemm(trace.result[-1], a[-1], b[-1], row=ROW[variant])
+
+
+@pytest.mark.parametrize("columns", [272, 288, 304, 320])
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("swapped", [1, 2])
+def test_more_columns_than_an_instruction_has(columns, layout, swapped, device, rng):
+    """Two tiles side by side and a part of one; rows of C between others, which stay."""
+    m, n, k = 136, 2 * columns + 24, 200
+    if swapped == 2:
+        m, n = n, m
+    a, b = random_matrix(rng, (m, k), "f2"), random_matrix(rng, (k, n), "f2")
+    a, b = (np.asfortranarray(x) if c == "T" else x for x, c in zip((a, b), layout, strict=True))
+    wide = random_matrix(rng, (m, n + 16), "f2")
+    around = wide.copy()
+    words = {"block_n": columns, "swapped": swapped, "split": 1, "multicast": 1}
+    out = wide[:, 8:-8]
+    smemkern.gemm(a, b, variant="fp16", out=out, device=device, **words)
+    assert_gemm(out, a, b, row=ROW["fp16"])
+    around[:, 8:-8] = out
+    assert_same_bits(wide, around)
+
+
+@pytest.mark.parametrize("columns", [48, 80, 144, 304])
+@pytest.mark.parametrize("swapped", [1, 2])
+def test_a_tile_stores_nothing_of_its_neighbours(columns, swapped, rng):
+    """Half a box of C is the last of a tile with an odd number of 16 columns."""
+    m, n = (3 * columns, 128) if swapped == 2 else (128, 3 * columns)
+    a, b = random_matrix(rng, (m, 64), "f2"), random_matrix(rng, (64, n), "f2")
+    words = {"block_n": columns, "swapped": swapped, "split": 1, "multicast": 1}
+    trace = smemkern.trace("gemm", a, b, variant="fp16", **words)
+    assert trace.hazards == ()
+    stored = sum(r.bytes for r in trace.global_ if r.direction == "write")
+    assert stored == 2 * m * n
 
 
 @pytest.mark.parametrize("columns", [1, 40, 64, 65])
@@ -145,7 +178,10 @@ def test_small_tiles_have_two_blocks_per_multiprocessor():
     [
         ({"block_m": 192, "block_n": 224}, "more than the registers hold"),
         ({"block_m": 64, "block_n": 224}, "more than the registers hold"),
-        ({"block_n": 48}, "block_n = 48"),
+        ({"block_m": 256, "block_n": 144}, "more than the registers hold"),
+        ({"block_n": 40}, "block_n = 40"),
+        ({"block_n": 336}, "block_n = 336"),
+        ({"block_n": 144, "multicast": 4}, "copy multiples of 8"),
     ],
 )
 def test_what_does_not_fit(values, message):

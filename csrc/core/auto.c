@@ -1,5 +1,5 @@
-/* Predicted time of a variant: the sum of six terms, each a count from its plan times a cost.
- * Six are enough to rank the rows, and few enough to be fitted to some dozens of runs.
+/* Predicted time of a variant: the sum of nine terms, each a count from its plan times a cost.
+ * They are enough to rank the rows, and few enough to be fitted to some dozens of runs.
  */
 #include "auto.h"
 
@@ -40,6 +40,7 @@ static int64_t step_of(const smk_timing *t) {
 typedef struct tiling {
     double tiles; /* of C, times the batch */
     double size;  /* elements of a tile, relative to the variant's output_tile */
+    double lines; /* of a tile's rows and columns, the share that exists */
     double split; /* K ranges */
     bool cluster; /* whose blocks add them */
     double time;  /* predicted microseconds, of kernels that core/plan_ring.c tiles; else 0 */
@@ -86,6 +87,8 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     tiling c = {.tiles = (double)ceil_div(q->M, tile[0]) * (double)ceil_div(q->N, tile[1]) *
                          (double)q->batch,
                 .size = (double)(tile[0] * tile[1]) / declared,
+                .lines = (double)(min_i64(q->M, tile[0]) + min_i64(q->N, tile[1])) /
+                         (double)(tile[0] + tile[1]),
                 .split = 1};
     if (residues_of(t)) c.tiles *= (double)residues_of(t);
     const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
@@ -155,6 +158,9 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     out[SMK_TERM_TILE] = c.time > 0 ? m * n * batch / RING_TILE / multiprocessors : busiest;
     out[SMK_TERM_STEP] = c.time > 0 ? c.time : busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;
+    out[SMK_TERM_LINES] = c.time > 0 ? 0 : out[SMK_TERM_STEP] * c.lines;
+    out[SMK_TERM_RESULT] = batch * m * n * t->dtype->itemsize * 1e-6;
+    out[SMK_TERM_FAR] = out[SMK_TERM_BYTES] > IN_L2 ? out[SMK_TERM_BYTES] - IN_L2 : 0;
 }
 
 bool smk_timing_fits(const smk_timing *t, const smk_query *q) {

@@ -43,6 +43,9 @@ enum {
     SMK_TERM_TILE,  /* busiest: time per tile besides its products; plan_ring.c: per 128 x 128 */
     SMK_TERM_STEP,  /* busiest * K: products; or the microseconds of core/plan_ring.c */
     SMK_TERM_BYTES, /* 10^6 bytes moved: A, B, C, partial sums and packed copies */
+    SMK_TERM_LINES, /* SMK_TERM_STEP, by the rows and columns of a tile that exist; plan_ring.c: 0 */
+    SMK_TERM_RESULT, /* 10^6 bytes of C */
+    SMK_TERM_FAR,    /* 10^6 bytes moved that L2 does not keep */
     SMK_N_TERMS
 };
 

@@ -109,6 +109,9 @@ int64_t split_choose(const split_query *q);
 /* The most blocks of a cluster that all chips with clusters have. */
 enum { MAX_CLUSTER = 8 };
 
+/* MB of operands and results, of an H200's 50 MB of L2, from which on products take longer. */
+enum { IN_L2 = 30 };
+
 /* How many clusters of so many blocks run at once, a block per multiprocessor; whether all do. */
 double split_most_clusters(int64_t blocks, double multiprocessors);
 bool split_clusters_fit(int64_t blocks, double clusters, double multiprocessors);

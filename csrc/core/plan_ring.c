@@ -12,12 +12,11 @@
 #include "plan_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../kernels/args.h"
 
 enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 20 };
-
-static const double IN_L2 = 3; /* of an H200's 5 times 10 MB: from there on products take longer */
 
 /* Microseconds per unit of each term, by rows of a tile, of 16-bit matrices and then of tf32; by
  * blocks that share B's tiles, 1, 2 and 4; and by columns / width_step(): first of thin ones, or
@@ -85,15 +84,15 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
     const int64_t m = sizes[form.swapped], n = sizes[!form.swapped];
     const int64_t columns = columns_of(values[smk_variant_param(variant, "block_n")], n);
     const int64_t tiles = ceil_div(m, rows) * ceil_div(n, columns) * batch;
-    return variant->wgmma.thin[0][0] && in_cluster(rows, columns, split, form.multicast,
-                                                   (double)tiles, (double)multiprocessors);
+    return variant->wgmma.thin[0][0] &&
+           in_cluster(rows, columns, split, form.multicast, (double)tiles, (double)multiprocessors);
 }
 
 int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
                     int64_t shared_bytes) {
     const int64_t pitch = SUM_PITCH(tile[1], form.swapped), summed = form.swapped ? tile[1] : 64;
-    const int64_t buffers = form.thin || form.clustered ? summed * pitch
-                                                        : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
+    const int64_t buffers =
+        form.thin || form.clustered ? summed * pitch : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
     const int64_t out = tile[0] / 64 * (buffers + (parts - 1) * share * pitch);
     const int64_t room = shared_bytes - RING_BARRIERS - out;
     const int64_t stages = room / ((tile[0] + tile[1]) * STEP_BYTES);
@@ -170,9 +169,9 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
     const bool cluster =
-        c->itemsize == 2 && in_cluster((int64_t)c->rows, (int64_t)columns, (int64_t)c->ranges,
-                                       (int64_t)c->multicast, down * across * c->batch,
-                                       c->multiprocessors);
+        c->itemsize == 2 &&
+        in_cluster((int64_t)c->rows, (int64_t)columns, (int64_t)c->ranges, (int64_t)c->multicast,
+                   down * across * c->batch, c->multiprocessors);
     const bool has_narrow =
         !cluster && ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
@@ -210,7 +209,7 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_SHARE] = least(every, c->multiprocessors) / c->multiprocessors;
     out[RING_LONGER] = most(0.75 * out[RING_BYTES_IN], out[RING_BYTES_OUT]);
     out[RING_RESULT] = elements * (double)c->itemsize * 1e-7;
-    out[RING_FAR] = most(0, out[RING_OPERANDS] + out[RING_RESULT] - IN_L2);
+    out[RING_FAR] = most(0, out[RING_OPERANDS] + out[RING_RESULT] - IN_L2 / 10.0);
     out[RING_SWAPPED] = c->swapped && !thin && !cluster;
     out[RING_ZEROS] = steps * resident * missing * STEP_BYTES * 1e-6;
     out[RING_ODD] = steps * resident * odd * STEP_BYTES * 1e-6;
@@ -251,9 +250,10 @@ static double pack_predicts(const ring_work *c) {
 /* Microseconds. */
 static double ring_predicts(const ring_work *c) {
     const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
-    const int width = c->columns == THIN_UNIT      ? ((int)c->n - 1) / 32
-                      : c->columns == ONLY_COLUMNS ? 0
-                                                   : THIN_WIDTHS - 1 + (int)c->columns / width_step(c->itemsize);
+    const int width = c->columns == THIN_UNIT ? ((int)c->n - 1) / 32
+                      : c->columns == ONLY_COLUMNS
+                          ? 0
+                          : THIN_WIDTHS - 1 + (int)c->columns / width_step(c->itemsize);
     double terms[RING_TERMS], sum = c->packing;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
@@ -312,10 +312,9 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, int64_t m
     }
 }
 
-double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
-                   const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
-                   int64_t multiprocessors) {
-    if (!variant->wgmma.columns) return 0;
+static double choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
+                     const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
+                     int64_t multiprocessors) {
     int64_t *columns = &values[smk_variant_param(variant, "block_n")];
     int64_t *split = &values[smk_variant_param(variant, "split")];
     int64_t *swapped = &values[smk_variant_param(variant, "swapped")];
@@ -364,4 +363,44 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
     *multicast = best.multicast;
     *swapped = best.swapped ? RING_TRANSPOSES : RING_AS_GIVEN;
     return empty ? 0 : best.time;
+}
+
+/* ---- what was chosen lately ---- */
+
+/* All that a choice depends on, as words, so that it has no padding; and the choice. */
+enum { KEY_WORDS = 10 + SMK_MAX_PARAMS, CHOICES = 256 };
+typedef struct chosen {
+    int64_t key[KEY_WORDS];
+    int64_t values[SMK_MAX_PARAMS];
+    double time;
+} chosen;
+
+/* A choice takes tens of microseconds, as long as many a product, and programs repeat their calls. */
+double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
+                   const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
+                   int64_t multiprocessors) {
+    static _Thread_local chosen lately[CHOICES];
+    if (!variant->wgmma.columns) return 0;
+    int64_t key[KEY_WORDS] = {(int64_t)(variant - smk_variants) + 1,
+                              sizes[0],
+                              sizes[1],
+                              sizes[2],
+                              batch,
+                              multiprocessors};
+    for (int i = 0; i < 2; i++) {
+        key[6 + 2 * i] = operands[i].alignment;
+        key[7 + 2 * i] = operands[i].mn_major | operands[i].packed << 1;
+    }
+    memcpy(key + 10, values, sizeof values[0] * (size_t)variant->n_params);
+    uint64_t hash = 0;
+    for (int i = 0; i < KEY_WORDS; i++)
+        hash = (hash ^ (uint64_t)key[i]) * 0x9E3779B97F4A7C15u;
+    chosen *at = &lately[hash >> 56];
+    if (memcmp(at->key, key, sizeof key)) {
+        memcpy(at->key, key, sizeof key);
+        at->time = choose(variant, dtype, values, sizes, batch, operands, multiprocessors);
+        memcpy(at->values, values, sizeof values[0] * (size_t)variant->n_params);
+    }
+    memcpy(values, at->values, sizeof values[0] * (size_t)variant->n_params);
+    return at->time;
 }

@@ -348,8 +348,8 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t multicast = w->form.multicast, group_rows = tile_rows * multicast;
     const int64_t band = max_i64(1, TILE_ORDER_ROWS / group_rows);
     const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, group_rows);
-    const bool narrow = w->form.thin || (!w->form.clustered &&
-                                         ring_is_narrow(w->itemsize, n, tile_columns));
+    const bool narrow =
+        w->form.thin || (!w->form.clustered && ring_is_narrow(w->itemsize, n, tile_columns));
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     /* A cluster takes all ranges of a tile as one item. */

@@ -100,7 +100,7 @@ enum { RING_STAGES = 16, RING_BARRIERS = 1024 };
 #define WGMMA_MOST_COLUMNS(block_m) ((block_m) == 128 ? 320 : (block_m) == 256 ? 128 : 192)
 /* A box of TMA has up to MOST_BOX_ROWS rows; a tile with more columns is copied as two. */
 enum { MOST_BOX_ROWS = 256 };
-#define WGMMA_OUT_BUFFERS(block_m)  ((block_m) > 128 ? 1 : 2)
+#define WGMMA_OUT_BUFFERS(block_m) ((block_m) > 128 ? 1 : 2)
 /* Of wgmma_thin.cuh: the most columns of a tile, and of one of 64 rows that a cluster adds; the
  * value of block_n that asks for a tile of all columns; and the bytes from one row of a warpgroup's
  * sums to the next. Swapped, these are rows of 64 columns of C. */

@@ -55,22 +55,38 @@ static int read_alignment(int bytes, smk_alignment *out) {
     return -1;
 }
 
+/* Older tables have six costs; those of the other terms are 0. */
+static int read_costs(PyObject *costs, double out[SMK_N_TERMS]) {
+    const Py_ssize_t n = PyTuple_GET_SIZE(costs);
+    if (n != SMK_N_TERMS && n != SMK_TERM_LINES) {
+        PyErr_Format(PyExc_TypeError,
+                     "a timing's costs should have length %d, or the older length %d, not %zd",
+                     SMK_N_TERMS, SMK_TERM_LINES, n);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < SMK_N_TERMS; i++) {
+        out[i] = i < n ? PyFloat_AsDouble(PyTuple_GET_ITEM(costs, i)) : 0;
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
 static int read_timing(PyObject *entry, smk_timing *out) {
     const char *op, *variant, *dtype, *accuracy;
     PyObject *params;
     int alignment;
-    double *c = out->cost;
+    PyObject *costs;
     if (!PyTuple_Check(entry)) {
         PyErr_Format(PyExc_TypeError, "a timing is a tuple, not %.200s", Py_TYPE(entry)->tp_name);
         return -1;
     }
     long long side;
     out->along = -1;
-    if (!PyArg_ParseTuple(entry, "ssO!ssiL(dddddd)|i:timing", &op, &variant, &PyDict_Type, &params,
-                          &dtype, &accuracy, &alignment, &side, &c[0], &c[1], &c[2], &c[3], &c[4],
-                          &c[5], &out->along)) {
+    if (!PyArg_ParseTuple(entry, "ssO!ssiLO!|i:timing", &op, &variant, &PyDict_Type, &params,
+                          &dtype, &accuracy, &alignment, &side, &PyTuple_Type, &costs,
+                          &out->along) ||
+        read_costs(costs, out->cost))
         return -1;
-    }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
     const int exact = name_in(smk_accuracy_names, SMK_N_ACCURACIES, accuracy);
     out->variant = which < 0 ? NULL : smk_variant_find((smk_op)which, variant);
@@ -317,8 +333,8 @@ PyObject *choose_predict(PyObject *args) {
         double x[SMK_N_TERMS];
         if (!smk_timing_fits(t, &q)) continue;
         smk_timing_terms(t, &q, x);
-        PyObject *row = Py_BuildValue("(nd(dddddd))", (Py_ssize_t)i, smk_timing_predicts(t, &q),
-                                      x[0], x[1], x[2], x[3], x[4], x[5]);
+        PyObject *row = Py_BuildValue("(ndN)", (Py_ssize_t)i, smk_timing_predicts(t, &q),
+                                      tuple_of(x, SMK_N_TERMS));
         if (row == NULL || PyList_Append(result, row)) Py_CLEAR(result);
         Py_XDECREF(row);
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ Shape = tuple[int, ...]
 Named = Union[str, "tuple[str, Mapping[str, int]]"]
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of a gemm; a transpose takes any
-MIN_TIMES = 7  # to fit six costs
+MIN_TIMES = 10  # to fit nine costs
 
 # The (M, N, K) that "auto" is fitted to: few and many tiles, short and long sums, few rows and few
 # columns, also with odd pitches.
@@ -246,25 +245,35 @@ def fit(terms: np.ndarray, times: np.ndarray, fastest: np.ndarray) -> tuple[list
 def _least_squares(
     terms: np.ndarray, times: np.ndarray, weights: np.ndarray
 ) -> tuple[list[float], float]:
-    """Nonnegative least squares of the relative errors: (costs, weighted mean of the errors).
-
-    There are only six terms, so every subset of them is tried. The best fit without a negative
-    cost is returned.
-    """
+    """Nonnegative least squares of the relative errors: (costs, weighted mean of the errors)."""
     a = weights[:, None] * terms / times[:, None]
-    best: tuple[float, np.ndarray] | None = None
-    n = terms.shape[1]
-    for size in range(1, n + 1):
-        for chosen in map(list, itertools.combinations(range(n), size)):
-            found, *_ = np.linalg.lstsq(a[:, chosen], weights, rcond=None)
-            cost = np.zeros(n)
-            cost[chosen] = found
-            squares = float(np.sum((a @ cost - weights) ** 2))
-            if (cost >= 0).all() and (best is None or squares < best[0]):
-                best = squares, cost
-    assert best is not None  # one term by itself has a positive cost
-    error = np.sum(np.abs(a @ best[1] - weights)) / np.sum(weights)
-    return [float(f"{x:.4g}") for x in best[1]], float(error)
+    cost = _nonnegative(a, weights)
+    error = np.sum(np.abs(a @ cost - weights)) / np.sum(weights)
+    return [float(f"{x:.4g}") for x in cost], float(error)
+
+
+def _nonnegative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The x >= 0 with the least |a x - b|, by the active sets of Lawson and Hanson (1974)."""
+    scale = np.linalg.norm(a, axis=0)
+    scale[scale == 0] = 1
+    a = a / scale
+    x, free = np.zeros(a.shape[1]), np.zeros(a.shape[1], bool)
+    for _ in range(3 * len(x)):
+        gain = np.where(free, -np.inf, a.T @ (b - a @ x))
+        if free.all() or gain.max() <= 1e-9 * np.linalg.norm(b):
+            break
+        free[gain.argmax()] = True
+        while True:
+            best = np.zeros_like(x)
+            best[free] = np.linalg.lstsq(a[:, free], b, rcond=None)[0]
+            low = free & (best <= 0)
+            if not low.any():
+                break
+            x += np.min(x[low] / (x[low] - best[low])) * (best - x)  # to the first bound
+            free &= x > 1e-12
+            x[~free] = 0
+        x = best
+    return x / scale
 
 
 def bench(

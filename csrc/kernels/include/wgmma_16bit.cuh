@@ -2,13 +2,15 @@
  *
  * Operands are K-major (A row-major, B transposed) or MN-major (A transposed, B row-major). wgmma
  * reads 16-bit elements either way, so nothing is copied first unless rows are not 16-byte aligned.
- * A tile at C's right edge computes no more columns than exist. Few rows or columns have kernels of
- * their own (wgmma_thin.cuh).
+ * A tile has any multiple of 16 columns, up to 320: the more widths there are, the more results are
+ * whole waves of tiles. One at C's right edge computes no more columns than exist. Few rows or
+ * columns, and tiles whose ranges of K a cluster adds, have kernels of their own (wgmma_thin.cuh).
  *
- * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2;
- * of 192 x 192: 1152 clocks for 48 KiB; of 64 x 128: 256 for 24 KiB. Of 256 x 128, 1024 for 48 KiB;
- * four warpgroups store its part of C at the same time, which counts where K is short. A
- * multiprocessor receives at most 64 bytes per clock, so 128 x 128 is where both take as long.
+ * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2; of 128 x
+ * 320, which is two instructions, 1280 for 56 KiB; of 192 x 192: 1152 clocks for 48 KiB; of 64 x
+ * 128: 256 for 24 KiB. Of 256 x 128, 1024 for 48 KiB; four warpgroups store its part of C at the
+ * same time, which counts where K is short. A multiprocessor receives at most 64 bytes per clock,
+ * so 128 x 128 is where both take as long.
  * Banks: wgmma reads 64 + columns rows of 32 bytes in columns / 2 clocks, 80 B/clk for 256 columns
  * and 96 for 128, of 128 B/clk; the 128-byte swizzle puts 8 rows of a column in different banks.
  *

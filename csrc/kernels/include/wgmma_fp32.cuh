@@ -394,9 +394,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     block_work at;
     ring r = ring_init(STAGES, STAGE, 1, [&] { at = work(blockIdx.x); });
     wait_for_launch_before();
-    if (warp >= 4) { /* first, and with a return: else ptxas puts what copies at the end */
+    if (multiplies(warp)) {
         take_registers<CONSUMER_REGISTERS>();
-        if (w.store_boxes && threadIdx.x == THREADS - 1) tma_prefetch_map(c_map);
+        prefetch_result_map(w, c_map);
 #if SCALED
         __shared__ row_exponents rows[CONSUMERS];
 #endif

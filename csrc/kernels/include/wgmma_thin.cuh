@@ -76,7 +76,7 @@ typedef struct thin_place {
 
     __device__ __forceinline__ thin_place(const wgmma_args &w, int first) {
         const int t = threadIdx.x % 128;
-        const int wide = w.swapped ? 64 : w.columns; /* columns of C */
+        const int wide = w.swapped ? 64 : w.columns;                       /* columns of C */
         const int log = wide > 64 ? 5 : wide > 32 ? 4 : wide > 16 ? 3 : 2; /* vectors */
         vector = t & (1 << log) - 1;
         row = first + (t >> log);
@@ -151,7 +151,7 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), 1, [&] { at = work(first); });
     if (all.parts > 1) all.begin(r.more, THREADS - 1, CONSUMERS);
     wait_for_launch_before();
-    if (warp >= 4) { /* first, and with a return: else ptxas puts what copies at the end */
+    if (multiplies(warp)) {
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         if (all.parts > 1) cluster_wait();      /* all have begun */

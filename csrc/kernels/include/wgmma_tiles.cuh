@@ -188,9 +188,9 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     block_work at;
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), w.multicast, [&] { at = work(first); });
     wait_for_launch_before();
-    if (warp >= 4) { /* first, and with a return: else ptxas puts what copies at the end */
+    if (multiplies(warp)) {
         take_registers<CONSUMER_REGISTERS>();
-        if (w.store_boxes && threadIdx.x == THREADS - 1) tma_prefetch_map(c_map);
+        prefetch_result_map(w, c_map);
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         unsigned turn = 0;
