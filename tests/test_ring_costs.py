@@ -65,10 +65,10 @@ def test_planner_finds_the_cheapest(itemsize, block_m, draw):
 
 def test_table_has_a_row_per_kernel_multicast_and_width():
     costs = columns.read_costs()
-    for tables, most in zip(costs, columns.MOST_COLUMNS.values(), strict=True):
+    for tables, (kernel, most) in zip(costs, columns.MOST_COLUMNS.items(), strict=True):
         assert len(tables) == len(columns.MULTICAST)
         for rows in tables:
-            assert len(rows) == (columns.THIN + most) // 32
+            assert len(rows) == columns.THIN // 32 + most // columns.STEP_COLUMNS[kernel[0]]
             for row in rows:
                 assert len(row) == len(NAMES)
                 assert all(math.isfinite(cost) and cost >= 0 for cost in row)

@@ -37,13 +37,13 @@ typedef struct smk_query {
 /* Terms of a variant's predicted time. `busiest`: tiles on the most loaded multiprocessor. K
  * is in units of 1024; with split-K it is that of one K range. */
 enum {
-    SMK_TERM_CALL,  /* 1: launch overhead */
-    SMK_TERM_PARTS, /* 1 with split-K: the reduction launch; less if clusters add the parts */
-    SMK_TERM_DEPTH, /* K: latency of one block. Where operands are packed, all of K */
-    SMK_TERM_TILE,  /* busiest: time per tile besides its products; plan_ring.c: per 128 x 128 */
-    SMK_TERM_STEP,  /* busiest * K: products; or the microseconds of core/plan_ring.c */
-    SMK_TERM_BYTES, /* 10^6 bytes moved: A, B, C, partial sums and packed copies */
-    SMK_TERM_LINES, /* SMK_TERM_STEP, by the rows and columns of a tile that exist; plan_ring.c: 0 */
+    SMK_TERM_CALL,   /* 1: launch overhead */
+    SMK_TERM_PARTS,  /* 1 with split-K: the reduction launch; less if clusters add the parts */
+    SMK_TERM_DEPTH,  /* K: latency of one block. Where operands are packed, all of K */
+    SMK_TERM_TILE,   /* busiest: time per tile besides its products; plan_ring.c: per 128 x 128 */
+    SMK_TERM_STEP,   /* busiest * K: products; or the microseconds of core/plan_ring.c */
+    SMK_TERM_BYTES,  /* 10^6 bytes moved: A, B, C, partial sums and packed copies */
+    SMK_TERM_LINES,  /* SMK_TERM_STEP, by rows and columns of a tile that exist; plan_ring.c: 0 */
     SMK_TERM_RESULT, /* 10^6 bytes of C */
     SMK_TERM_FAR,    /* 10^6 bytes moved that L2 does not keep */
     SMK_N_TERMS

@@ -29,8 +29,8 @@ static const float PACK_COSTS[PACK_TERMS] = {
 #include "pack_costs.def"
 };
 
-/* ONLY_COLUMNS: of a tile of a tf32 product that has all its columns. SHARED_COLUMNS: a block copies
- * multiples of so many of those that are shared. */
+/* ONLY_COLUMNS: of a tile of a tf32 product that has all its columns. SHARED_COLUMNS: a block
+ * copies multiples of so many of those that are shared. */
 enum { ONLY_COLUMNS = 16, SHARED_COLUMNS = 8 };
 
 /* From one number of columns of a tile to the next. */
@@ -375,7 +375,7 @@ typedef struct chosen {
     double time;
 } chosen;
 
-/* A choice takes tens of microseconds, as long as many a product, and programs repeat their calls. */
+/* A choice takes tens of microseconds, as long as many a product. Programs repeat their calls. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
                    int64_t multiprocessors) {

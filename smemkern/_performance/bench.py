@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 Named = Union[str, "tuple[str, Mapping[str, int]]"]
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of a gemm; a transpose takes any
-MIN_TIMES = 10  # to fit nine costs
+MIN_TIMES = 7  # of a row, to fit its costs; with few of them most are 0
 
 # The (M, N, K) that "auto" is fitted to: few and many tiles, short and long sums, few rows and few
 # columns, also with odd pitches.

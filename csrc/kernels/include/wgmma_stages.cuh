@@ -1,7 +1,8 @@
 /* Stages of the wgmma GEMMs whose tiles have any number of columns (wgmma_tiles.cuh): BLOCK_M rows
  * of the first operand and `columns` of the second, 128 bytes of K each.
  *
- * The including file defines BLOCK_M, PARTS, `operand`, MOST_COLUMNS of a tile, and what wgmma_gemm.cuh asks for.
+ * The including file defines BLOCK_M, PARTS, `operand`, MOST_COLUMNS of a tile, and what
+ * wgmma_gemm.cuh asks for.
  */
 #ifndef SMK_WGMMA_STAGES_CUH
 #define SMK_WGMMA_STAGES_CUH
