@@ -120,7 +120,7 @@ def test_more_columns_than_an_instruction_has(columns, layout, swapped, device, 
 
 @pytest.mark.parametrize("columns", [48, 80, 144, 304])
 @pytest.mark.parametrize("swapped", [1, 2])
-def test_a_tile_stores_nothing_of_its_neighbours(columns, swapped, rng):
+def test_a_tile_stores_and_reads_nothing_of_its_neighbours(columns, swapped, rng):
     """Half a box of C is the last of a tile with an odd number of 16 columns."""
     m, n = (3 * columns, 128) if swapped == 2 else (128, 3 * columns)
     a, b = random_matrix(rng, (m, 64), "f2"), random_matrix(rng, (64, n), "f2")
@@ -129,6 +129,10 @@ def test_a_tile_stores_nothing_of_its_neighbours(columns, swapped, rng):
     assert trace.hazards == ()
     stored = sum(r.bytes for r in trace.global_ if r.direction == "write")
     assert stored == 2 * m * n
+    c = random_matrix(rng, (m, n), "f2")
+    trace = smemkern.trace("gemm", a, b, variant="fp16", out=c.copy(), beta=2, **words)
+    assert trace.hazards == ()
+    assert_gemm(trace.result, a, b, alpha=1, beta=2, c=c, row=ROW["fp16"])
 
 
 @pytest.mark.parametrize("columns", [1, 40, 64, 65])

@@ -123,13 +123,13 @@ __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum
     }
 }
 
-/* Adds beta times the old C. In few instructions per element: those of all that a block skips pass
- * through the instruction cache, too. */
+/* Adds beta times the old C of the tile's columns. In few instructions per element: those of all
+ * that a block skips pass through the instruction cache, too. */
 template <bool SWAPPED, int A_ACROSS, int COUNT>
 __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[COUNT], float beta,
-                                        int row0, int column0, int z) {
+                                        int row0, int column0, int columns, int z) {
     const int column = column0 + threadIdx.x % 4 * 2;
-    const int columns = columns_of<SWAPPED>(g) - column;
+    const int end = min(column0 + columns, columns_of<SWAPPED>(g)) - column;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = row0 + my_row<A_ACROSS>() + h * ROW_STEP;
@@ -139,7 +139,7 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[COUNT],
 #pragma unroll
         for (int i = 0; i < COUNT / 2; i++) {
             const int to = i / 2 * 8 + i % 2;
-            if (to < columns) sum[i / 2 * 4 + 2 * h + i % 2] += beta * widen(SWAPPED ? *c : c[to]);
+            if (to < end) sum[i / 2 * 4 + 2 * h + i % 2] += beta * widen(SWAPPED ? *c : c[to]);
             if (SWAPPED) c = next_place(c, (i % 2 ? 7 : 1) * g.ldc);
         }
     }
@@ -164,7 +164,7 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
         for (int i = 0; i < COUNT; i++)
             sum[i] *= by.alpha;
     }
-    if (by.beta != 0) add_old<SWAPPED, A_ACROSS>(g, sum, by.beta, row, column, at.z);
+    if (by.beta != 0) add_old<SWAPPED, A_ACROSS>(g, sum, by.beta, row, column, w.columns, at.z);
     store<SWAPPED, A_ACROSS>(g, w, c_map, sum, r, consumer, row, column, at.z, turn, last);
 }
 
