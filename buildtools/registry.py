@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -147,7 +147,10 @@ def read(folder: Path) -> list[Row]:
         raise TableError(f"{path}: {error}") from None
     _only({"variant"}, table, str(path))
 
-    rows = [_row(entry, f"{TABLE}, variant {i + 1}") for i, entry in enumerate(table["variant"])]
+    rows = [
+        _row(entry, f"{TABLE}, variant {i + 1}")
+        for i, entry in enumerate(_completed(table["variant"]))
+    ]
     _check_names(rows)
     sources: dict[str, str] = {}
     for file in sorted([*folder.glob("*.cu"), *folder.glob(f"{LIBRARY}/*.cu")]):
@@ -199,6 +202,21 @@ def defines(row: Row, dtype: str, values: Values) -> list[str]:
 
 
 # ---- reading and checking
+
+
+def _completed(entries: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    """The entries, with the keys that one has from the earlier one that it is `like`."""
+    known: dict[object, Mapping[str, object]] = {}
+    for i, entry in enumerate(entries):
+        op, name, like = (entry.get(key) for key in ("op", "name", "like"))
+        if like is not None:
+            if (op, like) not in known:
+                where = f"{TABLE}, variant {i + 1}"
+                raise TableError(f"{where}: like = {like!r}, but no {op} of that name is before it")
+            own = {key: value for key, value in entry.items() if key != "like"}
+            entry = {**known[op, like], **own}
+        known[op, name] = entry
+        yield entry
 
 
 def _only(known: set[str], given: Mapping[str, object], where: str) -> None:

@@ -168,6 +168,29 @@ def test_two_rows_of_one_name(tmp_path):
         read(tmp_path, GOOD + GOOD.split('\n[[variant]]\nop = "probe"')[0])
 
 
+LIKE = """
+[[variant]]
+op = "gemm"
+name = "third"
+like = "first"
+summary = "another"
+dtypes = ["float64"]
+threads = ["tile"]
+"""
+
+
+def test_a_row_like_another_says_what_differs(tmp_path):
+    first, _, third = read(tmp_path, GOOD + LIKE, ["gemm_first", "probe_second", "gemm_third"])
+    differs = {key for key in vars(first) if getattr(first, key) != getattr(third, key)}
+    assert differs == {"name", "summary", "dtypes", "threads", "file"}
+
+
+@pytest.mark.parametrize("like", ["second", "fourth", "third"])
+def test_a_row_is_like_an_earlier_one_of_its_operation(tmp_path, like):
+    with pytest.raises(registry.TableError, match=f"like = '{like}', but no gemm of that name"):
+        read(tmp_path, GOOD + LIKE.replace('"first"', f'"{like}"'))
+
+
 def test_files_are_rows(tmp_path):
     with pytest.raises(registry.TableError, match="no source file for probe_second"):
         read(tmp_path, GOOD, files=["gemm_first"])
