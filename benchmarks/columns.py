@@ -5,8 +5,8 @@
 
 The calls are random, of rows that TMA reads in place. A call has the times of cuBLAS too, which the
 fit does not use. The second command first fits to half of the calls, and reports what choices cost
-in the other half. Kernels have changed since all records but the last were made: their times are
-moved by the median of what their fit misses in the last. It needs SciPy.
+in the other half. Kernels have changed since all records but the last of a type were made: their
+times are moved by the median of what their fit misses in the last. It needs SciPy.
 """
 
 from __future__ import annotations
