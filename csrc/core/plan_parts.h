@@ -203,7 +203,7 @@ void ring_operands(const int64_t sizes[3], const bool k_major[2], int64_t itemsi
 /* The columns of a tile that has all n, as wgmma has them. */
 int64_t ring_thin_columns(int64_t n);
 
-/* Whether the blocks of a tile add the ranges of K themselves, as a cluster, where ring_choose() has
+/* Whether the blocks of a tile add the ranges of K themselves, as a cluster, once ring_choose() has
  * set `values`. */
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors);
