@@ -101,8 +101,8 @@ def medians(torch: Any, work: dict[str, Callable[[], object]], seconds: float) -
 def medians_beside(
     torch: Any, peer: Callable[[], object], work: dict[str, Callable[[], object]], seconds: float
 ) -> tuple[float, dict[str, float]]:
-    """Milliseconds of the peer, and of each in turns with the peer alone: among many, a kernel's
-    instructions leave the caches before it comes again, 0.2 to 0.6 us that differ by kernel."""
+    """Milliseconds of the peer, and of each in turns with the peer alone. In turns with many, a
+    kernel takes 0.2 to 0.6 us longer, by how much depends on the kernel."""
     pairs = {name: in_turns(torch, [peer, run], seconds) for name, run in work.items()}
     of_peer = statistics.median(ms for times, _ in pairs.values() for ms in times)
     return of_peer, {name: statistics.median(times) for name, (_, times) in pairs.items()}
