@@ -155,12 +155,16 @@ enum { RING_CHOOSES, RING_AS_GIVEN, RING_TRANSPOSES };
 
 /* What ring_choose() has set in `values`. Swapped: the product of the transposes. Thin: all of few
  * columns, or of few rows and then swapped, are a tile. Clustered: the blocks of a tile add its
- * ranges of K. Both have kernels of their own (wgmma_thin.cuh). Multicast: how many blocks share
- * B's tiles. */
+ * ranges of K. Multicast: how many blocks share B's tiles. */
 typedef struct ring_form {
     bool swapped, thin, clustered;
     int64_t multicast;
 } ring_form;
+
+/* Whether its kernel is one of wgmma_thin.cuh. */
+static inline bool ring_is_small(ring_form form) {
+    return form.thin || form.clustered;
+}
 
 ring_form ring_form_of(const smk_variant *variant, const int64_t *values);
 

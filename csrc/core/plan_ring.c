@@ -64,10 +64,15 @@ static double round_to(double x, double step) {
     return up(x / step) * step;
 }
 
+/* Whether the sums of a tile are few enough for a cluster to add. */
+static bool are_few(int64_t rows, int64_t columns) {
+    return rows * columns * (int64_t)sizeof(float) <= CLUSTER_BYTES;
+}
+
 /* As split_in_cluster() says, of so many 16-bit tiles. */
 static bool in_cluster(int64_t rows, int64_t columns, int64_t ranges, int64_t multicast,
                        double tiles, double multiprocessors) {
-    return ranges > 1 && multicast == 1 && rows * columns * 4 <= CLUSTER_BYTES &&
+    return ranges > 1 && multicast == 1 && are_few(rows, columns) &&
            split_clusters_fit(ranges, tiles, multiprocessors);
 }
 
@@ -92,7 +97,7 @@ int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_
                     int64_t shared_bytes) {
     const int64_t pitch = SUM_PITCH(tile[1], form.swapped), summed = form.swapped ? tile[1] : 64;
     const int64_t buffers =
-        form.thin || form.clustered ? summed * pitch : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
+        ring_is_small(form) ? summed * pitch : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
     const int64_t out = tile[0] / 64 * (buffers + (parts - 1) * share * pitch);
     const int64_t room = shared_bytes - RING_BARRIERS - out;
     const int64_t stages = room / ((tile[0] + tile[1]) * STEP_BYTES);
@@ -300,7 +305,7 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, int64_t m
                         ring_choice *best) {
     c->columns = (double)columns;
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
-    const bool clusters = thin || (c->itemsize == 2 && c->rows * c->columns * 4 <= CLUSTER_BYTES);
+    const bool clusters = thin || (c->itemsize == 2 && are_few((int64_t)c->rows, columns));
     const double tiles = up(c->m / c->rows) * (thin ? 1 : up(c->n / c->columns)) * c->batch;
     const double wave = c->multiprocessors / tiles;
     const int64_t most_ranges = (int64_t)least(2 * wave, c->steps / 2);

@@ -400,7 +400,7 @@ static const char *product_of(const builder *w, const operand operands[2], const
     for (int i = 0; i < SMK_MAX_WIDTHS && kind->by_columns[i].columns; i++)
         if (kind->by_columns[i].columns == g->output_tile[!w->form.swapped])
             return kind->by_columns[i].products[w->form.swapped][a];
-    const bool thin = w->form.thin || w->form.clustered;
+    const bool thin = ring_is_small(w->form);
     const bool more = thin && g->output_tile[!w->form.swapped] > THIN_COLUMNS;
     return (more              ? kind->summed
             : thin            ? kind->thin
