@@ -28,22 +28,25 @@ from sweep import LAYOUTS, Shape, operands
 
 Record = dict[str, Any]
 Kernel = tuple[int, int]  # bytes per element, block_m
-Tile = tuple[int, int, int, bool, int]  # block_m, block_n, split, swapped, multicast
-Row = tuple[Kernel, int, int]  # of costs: kernel, index of `multicast`, width
-PARAMS = ("block_m", "block_n", "split", "swapped", "multicast")
+Tile = tuple[int, int, int, bool, int, int]  # values of PARAMS
+Row = tuple[Kernel, int, int]  # of costs: kernel, index of a cluster's size, width
+PARAMS = ("block_m", "block_n", "split", "swapped", "multicast", "multicast_a")
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
     **{(2, block_m): most for block_m, most in {64: 192, 128: 320, 192: 192, 256: 128}.items()},
     **{(4, block_m): 2 * block_m for block_m in (64, 128)},
 }
 STEP_COLUMNS = {2: 16, 4: 32}  # from one width to the next
-MULTICAST = (1, 2, 4)  # blocks that share tiles of the second operand
+MULTICAST = (1, 2, 4)  # blocks that share a tile
+SIZES = (1, 2, 4, 8)  # of clusters whose blocks share tiles
+# (multicast, multicast_a)
+SHARING = [(b, a) for a, b in itertools.product(MULTICAST, MULTICAST) if a * b <= SIZES[-1]]
 ONLY = 16  # of tf32: all columns of C, if there are no more
 THIN, THIN_UNIT = 64, 8  # up to 64 rows or columns of C may have other kernels: block_n = 8
 MOST_OPERATIONS = 2**36
 DTYPES = [("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("tf32", "float32")]
-FAR = 1.5  # what is expected to take as many times as long as the fastest is seldom timed ...
-SELDOM = 0.15
+FAR = 1.3  # what is expected to take as many times as long as the fastest is seldom timed ...
+SELDOM = 0.1
 DISTURBED = 3
 
 
@@ -86,21 +89,22 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
             some = (*range(1, 9), 12, 18) if thin else (1, 2, 3, 4, 6, 9, 13)
             for split in sorted({*some, multiprocessors // count, most_ranges}):
                 if split == 1 or 1 < split <= most_ranges:
-                    for multicast in MULTICAST[: 1 if thin else None]:
-                        fits = 2 * rows > block_m * multicast and block_n % (8 * multicast) == 0
-                        if multicast == 1 or fits:
-                            yield block_m, block_n, split, swapped, multicast
+                    for below, beside in SHARING[: 1 if thin else None]:
+                        fits = 2 * rows > block_m * below and block_n % (8 * below) == 0
+                        wide = beside == 1 or 2 * columns > block_n * beside
+                        if (below == 1 or fits) and wide:
+                            yield block_m, block_n, split, swapped, below, beside
 
 
 def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:
     """Which costs a tile has: first of a kernel are those of 1 to 32, 33 to 64 columns of a thin
     tile."""
-    block_m, block_n, *_, multicast = tile
+    block_m, block_n, _, _, below, beside = tile
     if block_n == THIN_UNIT:
         width = (min(shape[:2]) - 1) // 32
     else:
         width = 0 if block_n == ONLY else THIN // 32 - 1 + block_n // STEP_COLUMNS[itemsize]
-    return (itemsize, block_m), MULTICAST.index(multicast), width
+    return (itemsize, block_m), SIZES.index(below * beside), width
 
 
 def expected(
@@ -111,8 +115,8 @@ def expected(
     terms, packing = _core.ring_terms(
         *((*shape, batch), tile, layout, multiprocessors, itemsize, True)
     )
-    kernel, multicast, width = row_of(itemsize, shape, tile)
-    costs = read_costs()[list(MOST_COLUMNS).index(kernel)][multicast][width]
+    kernel, size, width = row_of(itemsize, shape, tile)
+    costs = read_costs()[list(MOST_COLUMNS).index(kernel)][size][width]
     return dot(terms, costs) + dot(packing, packing_costs())
 
 
@@ -181,8 +185,9 @@ def fit(terms: Any, times: Any, fastest: Any) -> Any:
 
 def tile_of(text: str) -> Tile:
     """In earlier records no blocks share tiles."""
-    block_m, block_n, split, swapped, *multicast = map(int, text.split())
-    return block_m, block_n, split, bool(swapped), multicast[0] if multicast else 1
+    block_m, block_n, split, swapped, *sharing = map(int, text.split())
+    below, beside = [*sharing, 1, 1][:2]
+    return block_m, block_n, split, bool(swapped), below, beside
 
 
 def cost_of(line: Record, tile: str) -> Row:
@@ -263,9 +268,9 @@ def main() -> None:
     import numpy as np
 
     packaged = {
-        (kernel, multicast, width): np.array(row)
+        (kernel, size, width): np.array(row)
         for kernel, tables in zip(MOST_COLUMNS, read_costs(), strict=True)
-        for multicast, rows in enumerate(tables)
+        for size, rows in enumerate(tables)
         for width, row in enumerate(rows)
     }
     lines: list[Record] = []
@@ -291,12 +296,10 @@ def main() -> None:
     for kernel, most in MOST_COLUMNS.items():
         tables = [
             [
-                "{"
-                + ", ".join(f"{x:.4g}" for x in costs.get((kernel, multicast, w), untimed))
-                + "}"
+                "{" + ", ".join(f"{x:.4g}" for x in costs.get((kernel, size, w), untimed)) + "}"
                 for w in range(THIN // 32 + most // STEP_COLUMNS[kernel[0]])
             ]
-            for multicast in range(len(MULTICAST))
+            for size in range(len(SIZES))
         ]
         text += "{{" + "},\n {".join(",\n  ".join(rows) for rows in tables) + "}},\n"
     COSTS.write_text(text)

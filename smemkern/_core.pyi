@@ -643,7 +643,7 @@ def predict(
 
 def ring_terms(
     sizes: tuple[int, int, int, int],
-    tile: tuple[int, int, int, bool, int],
+    tile: tuple[int, int, int, bool, int, int],
     layout: str,
     multiprocessors: int,
     itemsize: int,

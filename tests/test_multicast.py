@@ -1,4 +1,4 @@
-"""Blocks of a cluster that share tiles of the second operand, each copied to all of them by one."""
+"""Blocks of a cluster that share tiles: each copies a part to all of them."""
 
 import math
 import shutil
@@ -27,57 +27,68 @@ def operands(rng, shape, layout, dtype):
 
 @PER_ROW
 @pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
-@pytest.mark.parametrize("multicast", [2, 4])
-def test_no_hazards_no_conflicts_and_the_same_bits(row, dtype, layout, multicast, rng, draw):
+@pytest.mark.parametrize(
+    ("multicast", "multicast_a"), [(2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (2, 4), (4, 2)]
+)
+def test_no_hazards_no_conflicts_and_the_same_bits(
+    row, dtype, layout, multicast, multicast_a, rng, draw
+):
     """Of any number of tiles: some blocks of a cluster may have none."""
     shape = 8 * draw.randint(1, 50), 8 * draw.randint(1, 30), 8 * draw.randint(1, 50)
     swapped, split = draw.choice([1, 2]), draw.choice([1, 3])
     a, b = operands(rng, shape, layout, dtype)
     chosen = {**TILE, "split": split, "swapped": swapped}
-    trace = smemkern.trace("gemm", a, b, variant=row.name, **chosen, multicast=multicast)
+    shared = {"multicast": multicast, "multicast_a": multicast_a}
+    trace = smemkern.trace("gemm", a, b, variant=row.name, **chosen, **shared)
     assert trace.hazards == ()
     assert [r for r in trace.shared if r.wavefronts != r.ideal] == []
-    alone = smemkern.gemm(a, b, variant=row.name, device="emu", **chosen, multicast=1)
+    alone = smemkern.gemm(
+        a, b, variant=row.name, device="emu", **chosen, multicast=1, multicast_a=1
+    )
     assert_same_bits(trace.result, alone)
     assert_gemm(trace.result, a, b, row=row)
 
 
 @PER_ROW
 @pytest.mark.parametrize("multicast", [1, 2, 4])
-def test_second_operand_is_read_once_per_cluster(row, dtype, multicast):
-    """Eight rows of tiles of 64 x 64, ten steps of 128 bytes of K."""
+@pytest.mark.parametrize("multicast_a", [1, 2])
+def test_tiles_are_read_once_per_cluster(row, dtype, multicast, multicast_a):
+    """Eight x two tiles of 64 x 64, ten steps of 128 bytes of K."""
     k = 1280 // np.dtype(dtype).itemsize
-    a, b = np.zeros((8 * 64, k), dtype), np.zeros((64, k), dtype).T
-    trace = smemkern.trace("gemm", a, b, variant=row.name, **TILE, swapped=1, multicast=multicast)
+    a, b = np.zeros((8 * 64, k), dtype), np.zeros((2 * 64, k), dtype).T
+    shared = {"multicast": multicast, "multicast_a": multicast_a}
+    trace = smemkern.trace("gemm", a, b, variant=row.name, **TILE, swapped=1, **shared)
     copies = [r for r in trace.global_ if r.op == "bulk" and r.direction == "read"]
-    of_a, of_b = 8 * 10 * 64 * 4, 8 // multicast * 10 * 64 * 4
+    of_a, of_b = 16 // multicast_a * 10 * 64 * 4, 16 // multicast * 10 * 64 * 4
     assert sum(r.sectors for r in copies) == of_a + of_b
 
 
 @PER_ROW
-def test_tiles_below_each_other_are_a_cluster(row, dtype):
-    """9 x 2 tiles, of the transposes too: 3 clusters per column, with three empty tiles."""
+def test_a_rectangle_of_tiles_is_a_cluster(row, dtype):
+    """9 x 2 tiles, of the transposes too: 3 clusters of four per column, with three empty tiles."""
     for m, n, swapped in ((9 * 64, 2 * 64, 1), (2 * 64, 9 * 64, 2)):
         a, b = np.zeros((m, 256), dtype), np.zeros((n, 256), dtype).T
         a, b = (np.asfortranarray(a), np.ascontiguousarray(b)) if swapped == 2 else (a, b)
-        for multicast in (1, 2, 4):
-            *_, last = launches(a, b, row, **TILE, swapped=swapped, multicast=multicast)
-            assert last["grid"][:2] == (math.ceil(9 / multicast) * 2, multicast)
-            assert max(1, last["cluster"]) == multicast
+        for multicast, multicast_a in ((1, 1), (2, 1), (4, 1), (1, 2), (4, 2)):
+            shared = {"multicast": multicast, "multicast_a": multicast_a}
+            *_, last = launches(a, b, row, **TILE, swapped=swapped, **shared)
+            clusters = math.ceil(9 / multicast) * 2 // multicast_a
+            assert last["grid"][:2] == (clusters, multicast * multicast_a)
+            assert max(1, last["cluster"]) == multicast * multicast_a
 
 
 def test_thin_tiles_ignore_it():
     for row in (row for row in ROWS if row.name != "tf32"):
         a, b = np.zeros((640, 640), row.dtypes[0]), np.zeros((640, 16), row.dtypes[0])
         given = {"block_m": 64, "block_n": 8, "split": 1}
-        plans = [launches(a, b, row, **given, multicast=n) for n in (1, 4)]
+        plans = [launches(a, b, row, **given, multicast=n, multicast_a=n) for n in (1, 2)]
         assert [one["cluster"] for one in plans[0]] == [one["cluster"] for one in plans[1]]
 
 
 @pytest.mark.parametrize(
     ("there", "instead"),
     [
-        ("if (lane < r.multicast) barrier_arrive_of_rank(empty, lane)", "if (lane == 0) arrive_4"),
+        ("if (lane < r.sharing) barrier_arrive_of_rank(empty, lane)", "if (lane == 0) arrive_4"),
         ("        barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);", ";"),
         ("cluster_arrive();\n        cluster_wait();", "__syncthreads();"),
     ],
@@ -94,7 +105,7 @@ def test_each_wait_is_needed(there, instead, tmp_path, nvrtc):
     header = kernels / "include" / "wgmma_ring.cuh"
     text = header.read_text()
     assert text.count(there) == 1
-    arrive_4 = "for (int i = 0; i < r.multicast; i++) barrier_arrive(empty)"
+    arrive_4 = "for (int i = 0; i < r.sharing; i++) barrier_arrive(empty)"
     header.write_text(text.replace(there, instead.replace("arrive_4", arrive_4)))
     code = (
         "import sys, numpy as np, smemkern\n"

@@ -30,13 +30,14 @@ def cheapest(itemsize, shape, batch, layout, block_m):
     )
 
 
-def terms_of(sizes, tile, layout, itemsize=2, multicast=1):
-    found, _ = _core.ring_terms(sizes, (*tile, multicast), layout, MULTIPROCESSORS, itemsize, True)
+def terms_of(sizes, tile, layout, itemsize=2, multicast=1, multicast_a=1):
+    tile = (*tile, multicast, multicast_a)
+    found, _ = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, True)
     return dict(zip(NAMES, found, strict=True))
 
 
 def packing_of(sizes, layout, itemsize, swapped=False, aligned=True):
-    tile = (64, 64, 1, swapped, 1)
+    tile = (64, 64, 1, swapped, 1, 1)
     _, found = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, aligned)
     return dict(zip(PACKING, found, strict=True))
 
@@ -63,10 +64,10 @@ def test_planner_finds_the_cheapest(itemsize, block_m, draw):
         assert 0 < terms[STEP] <= best * (1 + 1e-6)
 
 
-def test_table_has_a_row_per_kernel_multicast_and_width():
+def test_table_has_a_row_per_kernel_cluster_and_width():
     costs = columns.read_costs()
     for tables, (kernel, most) in zip(costs, columns.MOST_COLUMNS.items(), strict=True):
-        assert len(tables) == len(columns.MULTICAST)
+        assert len(tables) == len(columns.SIZES)
         for rows in tables:
             assert len(rows) == columns.THIN // 32 + most // columns.STEP_COLUMNS[kernel[0]]
             for row in rows:
@@ -109,6 +110,19 @@ def test_blocks_that_share_tiles_read_them_once():
         assert shared["bytes out"] == pytest.approx((a + b) * 1e-6 / MULTIPROCESSORS)
         assert shared["bytes in"] == alone["bytes in"]
         assert shared["share"] == pytest.approx(tiles * 2 / MULTIPROCESSORS)
+
+
+def test_blocks_side_by_side_read_the_first_operand_once():
+    """2 x 40 tiles, in clusters of 2 x 4: L2 sends A's rows 40 times, or 10, and B's once, not
+    twice."""
+    alone = terms_of((256, 128 * 40, 640, 1), (128, 128, 1, False), "NT")
+    shared = terms_of(
+        (256, 128 * 40, 640, 1), (128, 128, 1, False), "NT", multicast=2, multicast_a=4
+    )
+    a, b = 10 * 10 * 256 * 128, 10 * 40 * 128 * 128
+    assert shared["bytes out"] == pytest.approx((a + b) * 1e-6 / MULTIPROCESSORS)
+    assert alone["bytes out"] == pytest.approx((4 * a + 2 * b) * 1e-6 / MULTIPROCESSORS)
+    assert shared["share"] == alone["share"]
 
 
 def test_clusters_of_four_leave_multiprocessors_idle():

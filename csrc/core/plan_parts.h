@@ -155,11 +155,17 @@ enum { RING_CHOOSES, RING_AS_GIVEN, RING_TRANSPOSES };
 
 /* What ring_choose() has set in `values`. Swapped: the product of the transposes. Thin: all of few
  * columns, or of few rows and then swapped, are a tile. Clustered: the blocks of a tile add its
- * ranges of K. Multicast: how many blocks share B's tiles. */
+ * ranges of K. Multicast: how many blocks, below each other, share B's tiles; multicast_a: how many,
+ * side by side, A's. */
 typedef struct ring_form {
     bool swapped, thin, clustered;
-    int64_t multicast;
+    int64_t multicast, multicast_a;
 } ring_form;
+
+/* Blocks of a cluster that share tiles; 1: none do. */
+static inline int64_t ring_sharing(ring_form form) {
+    return form.multicast * form.multicast_a;
+}
 
 /* Whether its kernel is one of wgmma_thin.cuh. */
 static inline bool ring_is_small(ring_form form) {
@@ -168,12 +174,12 @@ static inline bool ring_is_small(ring_form form) {
 
 ring_form ring_form_of(const smk_variant *variant, const int64_t *values);
 
-/* The most blocks that share B's tiles. */
-enum { RING_MOST_MULTICAST = 4 };
+/* The most blocks that share a tile, and the most of a cluster that share some. */
+enum { RING_MOST_MULTICAST = 4, RING_MOST_SHARING = 8 };
 
-/* How many groups of so many blocks, which share B's tiles, run at once on this many
- * multiprocessors: `resident` blocks on each. */
-double ring_room(double multicast, double resident, double multiprocessors);
+/* How many clusters of so many blocks, which share tiles, run at once on this many multiprocessors:
+ * `resident` blocks on each. */
+double ring_room(double sharing, double resident, double multiprocessors);
 
 /* Stages that fit into a block's ring. `parts`: blocks of a cluster that add their sums, `share`
  * rows of each warpgroup each; 1: none do. */
@@ -217,7 +223,7 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
 typedef struct ring_work {
     int64_t itemsize;
     double m, n, k, steps, batch, multiprocessors;
-    double rows, columns, ranges, multicast;
+    double rows, columns, ranges, multicast, multicast_a;
     ring_operand operands[2];
     bool swapped;
     double packing; /* microseconds of the launch that packs operands, the same for all tiles */
@@ -264,7 +270,7 @@ enum {
 void ring_pack_terms(const ring_work *work, double out[PACK_TERMS]);
 
 /* Chooses the columns of tiles, the number of K ranges, whether to swap, and how many blocks share
- * B's tiles, where `values` has 0 for them. sizes: M, N, K. Returns the microseconds that the
+ * tiles, where `values` has 0 for them. sizes: M, N, K. Returns the microseconds that the
  * product should take; 0, and no change, for other variants. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],

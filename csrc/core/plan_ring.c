@@ -1,10 +1,9 @@
 /* Chooses the columns of a tile, the number of K ranges, whether to compute the product of the
- * transposes, and how many blocks share tiles of the second operand, for kernels with any number of
- * columns (kernels/include/wgmma_tiles.cuh). Their
- * blocks are persistent and take tiles in turn: first the full ones, then narrow ones at the right
+ * transposes, and how many blocks share tiles, for kernels with any number of columns
+ * (kernels/include/wgmma_tiles.cuh). Their blocks are persistent and take tiles in turn: first the full ones, then narrow ones at the right
  * edge. All widths are tried, each with the numbers of ranges that fill up to two waves. The
  * predicted time is a sum of terms, which are counted here, times their costs. There is a row of
- * costs per kernel, width and number of blocks that share tiles (ring_costs.def): a width has
+ * costs per kernel, width and size of the clusters that share tiles (ring_costs.def): a width has
  * instructions of its own, and a ring of its own depth. A launch before it may pack operands
  * (pack_costs.def). benchmarks/columns.py fits the costs to random calls, each timed with all
  * widths and several numbers of ranges; benchmarks/packing.py those of the launch before.
@@ -16,12 +15,12 @@
 
 #include "../kernels/args.h"
 
-enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 20 };
+enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 20, SIZES = 4 };
 
 /* Microseconds per unit of each term, by rows of a tile, of 16-bit matrices and then of tf32; by
- * blocks that share B's tiles, 1, 2 and 4; and by columns / width_step(): first of thin ones, or
+ * blocks of a cluster that share tiles, 1, 2, 4 and 8; and by columns / width_step(): first of thin ones, or
  * of ONLY_COLUMNS. */
-static const float COSTS[][RING_MOST_MULTICAST / 2 + 1][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
+static const float COSTS[][SIZES][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
 
@@ -47,8 +46,9 @@ int64_t ring_thin_columns(int64_t n) {
 }
 
 ring_form ring_form_of(const smk_variant *variant, const int64_t *values) {
-    if (!variant->wgmma.columns) return (ring_form){.multicast = 1};
+    if (!variant->wgmma.columns) return (ring_form){.multicast = 1, .multicast_a = 1};
     return (ring_form){.multicast = values[smk_variant_param(variant, "multicast")],
+                       .multicast_a = values[smk_variant_param(variant, "multicast_a")],
                        .swapped = values[smk_variant_param(variant, "swapped")] == RING_TRANSPOSES,
                        .thin = values[smk_variant_param(variant, "block_n")] == THIN_UNIT};
 }
@@ -70,9 +70,9 @@ static bool are_few(int64_t rows, int64_t columns) {
 }
 
 /* As split_in_cluster() says, of so many 16-bit tiles. */
-static bool in_cluster(int64_t rows, int64_t columns, int64_t ranges, int64_t multicast,
-                       double tiles, double multiprocessors) {
-    return ranges > 1 && multicast == 1 && are_few(rows, columns) &&
+static bool in_cluster(int64_t rows, int64_t columns, int64_t ranges, int64_t sharing, double tiles,
+                       double multiprocessors) {
+    return ranges > 1 && sharing == 1 && are_few(rows, columns) &&
            split_clusters_fit(ranges, tiles, multiprocessors);
 }
 
@@ -89,8 +89,8 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
     const int64_t m = sizes[form.swapped], n = sizes[!form.swapped];
     const int64_t columns = columns_of(values[smk_variant_param(variant, "block_n")], n);
     const int64_t tiles = ceil_div(m, rows) * ceil_div(n, columns) * batch;
-    return variant->wgmma.thin[0][0] &&
-           in_cluster(rows, columns, split, form.multicast, (double)tiles, (double)multiprocessors);
+    return variant->wgmma.thin[0][0] && in_cluster(rows, columns, split, ring_sharing(form),
+                                                   (double)tiles, (double)multiprocessors);
 }
 
 int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
@@ -108,9 +108,9 @@ int64_t ring_blocks(int64_t rows, int64_t tiles, int64_t multiprocessors) {
     return rows == 64 && tiles > multiprocessors ? 2 : 1;
 }
 
-double ring_room(double multicast, double resident, double multiprocessors) {
-    return multicast > 1 ? resident * split_most_clusters((int64_t)multicast, multiprocessors)
-                         : resident * multiprocessors;
+double ring_room(double sharing, double resident, double multiprocessors) {
+    return sharing > 1 ? resident * split_most_clusters((int64_t)sharing, multiprocessors)
+                       : resident * multiprocessors;
 }
 
 bool ring_is_narrow(int64_t itemsize, int64_t n, int64_t columns) {
@@ -169,21 +169,22 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     operands_of(c, x);
     const bool thin = c->columns == THIN_UNIT;
     const double columns = (double)columns_of((int64_t)c->columns, (int64_t)c->n);
-    /* Blocks that share B's tiles have tiles below each other, and count as one. */
-    const double down = up(c->m / (c->rows * c->multicast)), across = up(c->n / columns);
+    /* The tiles of blocks that share some are a rectangle, and count as one. */
+    const double sharing = c->multicast * c->multicast_a;
+    const double down = up(c->m / (c->rows * c->multicast));
+    const double across = up(c->n / (columns * c->multicast_a));
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
-    const bool cluster =
-        c->itemsize == 2 &&
-        in_cluster((int64_t)c->rows, (int64_t)columns, (int64_t)c->ranges, (int64_t)c->multicast,
-                   down * across * c->batch, c->multiprocessors);
-    const bool has_narrow =
-        !cluster && ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
+    const bool cluster = c->itemsize == 2 &&
+                         in_cluster((int64_t)c->rows, (int64_t)columns, (int64_t)c->ranges,
+                                    (int64_t)sharing, down * across * c->batch, c->multiprocessors);
+    const bool has_narrow = !cluster && c->multicast_a == 1 &&
+                            ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
     const double narrow = has_narrow ? down * c->ranges * c->batch : 0, full = all - narrow;
-    const double every = all * c->multicast;
+    const double every = all * sharing;
     const double resident =
         (double)ring_blocks((int64_t)c->rows, (int64_t)every, (int64_t)c->multiprocessors);
-    const double room = ring_room(c->multicast, resident, c->multiprocessors);
+    const double room = ring_room(sharing, resident, c->multiprocessors);
     const double blocks = full <= room ? least(all, room) : up(full / up(full / room));
     const double waves = up(full / blocks), free = blocks * waves - full;
     const double last = narrow > free ? up((narrow - free) / blocks) : 0;
@@ -204,9 +205,10 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_TILES] = waves + last;
     out[RING_STEPS] = steps / 10;
     out[RING_BYTES_IN] = steps * resident * (rows * bytes_a + copied * bytes_b) * 1e-6;
-    out[RING_BYTES_OUT] = each *
-                          (every * rows * bytes_a + down * c->ranges * c->batch * c->n * bytes_b) *
-                          1e-6 / c->multiprocessors;
+    out[RING_BYTES_OUT] =
+        each *
+        (every / c->multicast_a * rows * bytes_a + down * c->ranges * c->batch * c->n * bytes_b) *
+        1e-6 / c->multiprocessors;
     out[RING_PARTS] = parts;
     out[RING_SUMS] = parts ? 8 * c->ranges * elements * 1e-5 / c->multiprocessors : 0;
     out[RING_CLUSTER] = cluster;
@@ -259,10 +261,12 @@ static double ring_predicts(const ring_work *c) {
                       : c->columns == ONLY_COLUMNS
                           ? 0
                           : THIN_WIDTHS - 1 + (int)c->columns / width_step(c->itemsize);
+    const double sharing = c->multicast * c->multicast_a;
+    const int size = sharing < 8 ? (int)sharing / 2 : SIZES - 1;
     double terms[RING_TERMS], sum = c->packing;
     ring_terms(c, terms);
     for (int i = 0; i < RING_TERMS; i++)
-        sum += terms[i] * (double)COSTS[kernel][(int)c->multicast / 2][width][i];
+        sum += terms[i] * (double)COSTS[kernel][size][width][i];
     return sum;
 }
 
@@ -280,28 +284,47 @@ static int64_t next_ranges(int64_t ranges, int64_t dense, int64_t wave, int64_t 
 /* The best of what has been tried. */
 typedef struct ring_choice {
     double time;
-    int64_t columns, ranges, multicast;
+    int64_t columns, ranges, multicast, multicast_a;
     bool swapped;
 } ring_choice;
 
 static const double MOST_GAIN = 1.5; /* of copies that blocks share, in time */
 
-/* Tries so many blocks that share B's tiles, or if it is 0 one, two and four, of which more than
- * half have tiles. */
-static void try_multicast(ring_work *c, int64_t multicast, ring_choice *best) {
-    for (int64_t tried = multicast ? multicast : 1; tried <= RING_MOST_MULTICAST; tried *= 2) {
-        c->multicast = (double)tried;
-        if (tried > 1 && (int64_t)c->columns % (SHARED_COLUMNS * tried)) return;
-        if (!multicast && tried > 1 && 2 * c->m <= c->rows * c->multicast) return;
-        const double time = ring_predicts(c);
-        if (time <= best->time)
-            *best = (ring_choice){time, (int64_t)c->columns, (int64_t)c->ranges, tried, c->swapped};
-        if (multicast || time > MOST_GAIN * best->time) return;
+/* Tries one form of sharing, and returns its time. */
+static double try_sharing(ring_work *c, int64_t multicast, int64_t multicast_a, ring_choice *best) {
+    c->multicast = (double)multicast;
+    c->multicast_a = (double)multicast_a;
+    const double time = ring_predicts(c);
+    if (time <= best->time)
+        *best = (ring_choice){.time = time,
+                              .columns = (int64_t)c->columns,
+                              .ranges = (int64_t)c->ranges,
+                              .multicast = multicast,
+                              .multicast_a = multicast_a,
+                              .swapped = c->swapped};
+    return time;
+}
+
+/* Whether so many blocks may share tiles of which more than half exist; if asked for, they may. */
+static bool may_share(int64_t blocks, int64_t given, double size, double tile) {
+    return given ? blocks == given : blocks == 1 || 2 * size > tile * (double)blocks;
+}
+
+/* Tries so many blocks that share A's tiles, and B's, or where it is 0 one, two and four. */
+static void try_multicast(ring_work *c, const int64_t given[2], ring_choice *best) {
+    for (int64_t a = 1; a <= RING_MOST_MULTICAST; a *= 2) {
+        if (!may_share(a, given[0], c->n, c->columns)) continue;
+        for (int64_t b = 1; b <= RING_MOST_MULTICAST && a * b <= RING_MOST_SHARING; b *= 2) {
+            if (b > 1 && (int64_t)c->columns % (SHARED_COLUMNS * b)) break;
+            if (!may_share(b, given[1], c->m, c->rows)) continue;
+            const double time = try_sharing(c, b, a, best);
+            if (a * b == 1 && time > MOST_GAIN * best->time) return;
+        }
     }
 }
 
 /* Tries `ranges` of K, or if it is 0 those that are worth it, with tiles of so many columns. */
-static void try_columns(ring_work *c, int64_t columns, int64_t ranges, int64_t multicast,
+static void try_columns(ring_work *c, int64_t columns, int64_t ranges, const int64_t sharing[2],
                         ring_choice *best) {
     c->columns = (double)columns;
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
@@ -312,7 +335,7 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, int64_t m
     for (int64_t tried = given ? ranges : 1;;
          tried = next_ranges(tried, clusters ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
-        try_multicast(c, thin ? 1 : multicast, best);
+        try_multicast(c, thin ? (int64_t[]){1, 1} : sharing, best);
         if (given || tried >= most_ranges) return;
     }
 }
@@ -324,6 +347,8 @@ static double choose(const smk_variant *variant, const smk_dtype *dtype, int64_t
     int64_t *split = &values[smk_variant_param(variant, "split")];
     int64_t *swapped = &values[smk_variant_param(variant, "swapped")];
     int64_t *multicast = &values[smk_variant_param(variant, "multicast")];
+    int64_t *multicast_a = &values[smk_variant_param(variant, "multicast_a")];
+    const int64_t sharing[] = {*multicast_a, *multicast};
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t steps = ceil_div(sizes[2] * dtype->itemsize, STEP_BYTES);
     const bool thin = is_thin(variant, sizes[0], sizes[1]), thin_rows = thin && sizes[0] < sizes[1];
@@ -345,6 +370,7 @@ static double choose(const smk_variant *variant, const smk_dtype *dtype, int64_t
                                                          : widest,
                         .ranges = ranges > 1 ? ranges : 1,
                         .multicast = *multicast && given != THIN_UNIT ? *multicast : 1,
+                        .multicast_a = *multicast_a && given != THIN_UNIT ? *multicast_a : 1,
                         .swapped = given == THIN_UNIT ? thin_rows : *swapped == RING_TRANSPOSES};
     const bool empty = c.m * c.n * c.steps * c.batch == 0;
     for (int form = RING_AS_GIVEN; !empty && form <= RING_TRANSPOSES; form++) {
@@ -352,20 +378,21 @@ static double choose(const smk_variant *variant, const smk_dtype *dtype, int64_t
         c.packing = pack_predicts(&c);
         const bool asked = *swapped == RING_CHOOSES || *swapped == form;
         if (thin && c.swapped == thin_rows && (given == THIN_UNIT || (given == 0 && asked)))
-            try_columns(&c, THIN_UNIT, ranges, *multicast, &best);
+            try_columns(&c, THIN_UNIT, ranges, sharing, &best);
         if (given == THIN_UNIT || !asked) continue;
         const int64_t narrowest = dtype->itemsize == 4 && rows > 64 ? 64 : 32;
         const int64_t step = width_step(dtype->itemsize);
         const bool only = dtype->itemsize == 4 && rows == 64 && c.n <= ONLY_COLUMNS;
         const int64_t first = only ? ONLY_COLUMNS : narrowest;
         const int64_t last = only ? 0 : (int64_t)least(round_to(c.n, (double)step), (double)widest);
-        try_columns(&c, given > first ? given : first, ranges, *multicast, &best);
+        try_columns(&c, given > first ? given : first, ranges, sharing, &best);
         for (int64_t n = first + step; !given && n <= last; n += step)
-            try_columns(&c, n, ranges, *multicast, &best);
+            try_columns(&c, n, ranges, sharing, &best);
     }
     *columns = best.columns;
     *split = best.ranges;
     *multicast = best.multicast;
+    *multicast_a = best.multicast_a;
     *swapped = best.swapped ? RING_TRANSPOSES : RING_AS_GIVEN;
     return empty ? 0 : best.time;
 }

@@ -281,6 +281,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
         operands[0].index = 0;
         operands[1].index = 1;
     }
+    operands[0].sharing = w->form.multicast_a;
     operands[1].sharing = w->form.multicast;
     /* A guarded row's stage of fp16 is two of tf32, which are loaded by the same boxes. */
     operands[0].deep = operands[1].deep = w->variant->wgmma.guarded ? step / 2 : step;
@@ -344,23 +345,23 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const bool swapped = w->form.swapped;
     const int64_t tile_rows = g->output_tile[swapped], tile_columns = g->output_tile[!swapped];
     const int64_t m = swapped ? p->N : p->M, n = swapped ? p->M : p->N;
-    /* Tiles below each other, whose blocks share B's, count as one. */
-    const int64_t multicast = w->form.multicast, group_rows = tile_rows * multicast;
+    /* The tiles of blocks that share some are a rectangle, and count as one. */
+    const int64_t multicast = w->form.multicast, multicast_a = w->form.multicast_a;
+    const int64_t group_rows = tile_rows * multicast, sharing = ring_sharing(w->form);
     const int64_t band = max_i64(1, TILE_ORDER_ROWS / group_rows);
-    const int64_t columns = ceil_div(n, tile_columns), down = ceil_div(m, group_rows);
-    const bool narrow =
-        w->form.thin || (!w->form.clustered && ring_is_narrow(w->itemsize, n, tile_columns));
+    const int64_t columns = ceil_div(n, tile_columns * multicast_a), down = ceil_div(m, group_rows);
+    const bool narrow = w->form.thin || (!w->form.clustered && multicast_a == 1 &&
+                                         ring_is_narrow(w->itemsize, n, tile_columns));
     const int64_t across = columns - narrow, split = w->args->gemm.split;
     const int64_t matrices = product->loops_over_batch ? batch_z_size(w->batch) : 1;
     /* A cluster takes all ranges of a tile as one item. */
     const int64_t parts = product->cluster ? 1 : split, ranges = parts * matrices;
     const int64_t steps = w->args->wgmma.steps;
     const int64_t tiles = down * columns * ranges, full = down * across * ranges;
-    const int64_t resident = w->variant->wgmma.columns
-                                 ? ring_blocks(tile_rows, tiles * multicast, p->multiprocessors)
-                                 : 1;
+    const int64_t resident =
+        w->variant->wgmma.columns ? ring_blocks(tile_rows, tiles * sharing, p->multiprocessors) : 1;
     const int64_t room = max_i64(
-        1, (int64_t)ring_room((double)multicast, (double)resident, (double)p->multiprocessors));
+        1, (int64_t)ring_room((double)sharing, (double)resident, (double)p->multiprocessors));
     w->args->gemm.tiles = tile_list_of(down, across, band, steps, split);
     w->args->wgmma.moves_a = w->args->gemm.batch_a ? -1 : 0;
     w->args->wgmma.moves_b = w->args->gemm.batch_b ? -1 : 0;
@@ -378,6 +379,9 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.stage_bytes =
             (int)(stage_bytes_of(&operands[0]) + stage_bytes_of(&operands[1]));
         w->args->wgmma.multicast = (int)multicast;
+        w->args->wgmma.multicast_a = (int)multicast_a;
+        w->args->wgmma.share_a =
+            (int)((operands[0].mn_major ? operands[0].deep : tile_rows) / multicast_a);
         const int64_t summed = swapped ? tile_columns : 64; /* rows of C of a warpgroup */
         const int64_t copied = operands[1].mn_major ? operands[1].deep : tile_columns;
         const int64_t share = product->cluster ? ceil_div(summed, split) : copied / multicast;
@@ -389,8 +393,8 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
     const int64_t counted = w->form.thin ? tiles : full;
     const int64_t groups = counted <= room ? (tiles < room ? tiles : room)
                                            : ceil_div(counted, ceil_div(counted, room));
-    product->blocks = (uint32_t)(product->cluster ? tiles * split : groups * multicast);
-    if (multicast > 1) product->cluster = (uint32_t)multicast;
+    product->blocks = (uint32_t)(product->cluster ? tiles * split : groups * sharing);
+    if (sharing > 1) product->cluster = (uint32_t)sharing;
     w->args->wgmma.list.at_once = (int)(product->blocks / max_i64(1, product->cluster));
 }
 
@@ -458,7 +462,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
     smk_gemm splitting = *problem;
-    splitting.clusters &= variant->wgmma.thin[0][0] && form.multicast == 1;
+    splitting.clusters &= variant->wgmma.thin[0][0] && ring_sharing(form) == 1;
     if (form.thin)
         geometry.output_tile[1] =
             ring_thin_columns(problem->M < problem->N ? problem->M : problem->N);

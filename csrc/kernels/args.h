@@ -143,7 +143,7 @@ typedef struct wgmma_operand {
 
 /* The work items of a launch: all ranges of K, and matrices, of the full tiles of C, which are
  * those of gemm_args, then of narrow ones at the right edge. A block takes every `at_once`-th.
- * Blocks that share B's tiles take tiles below each other, which count as one. */
+ * The tiles of a cluster whose blocks share operands, a rectangle, count as one. */
 typedef struct work_list {
     int items, at_once;
     int split;  /* ranges of K of a matrix ... */
@@ -157,13 +157,15 @@ typedef struct wgmma_args {
     int columns;          /* of a tile, where they are an argument: of 16-bit matrices */
     int stages;           /* of the ring, likewise */
     int stage_bytes;      /* that are copied, likewise */
-    int multicast;        /* blocks of a cluster, which share B's tiles; 1: none does */
+    int multicast;        /* blocks of a cluster that share B's tiles, below each other, and ... */
+    int multicast_a;      /* ... A's tiles, side by side; 1: none does */
     int moves_a, moves_b; /* -1: the matrix moves with the batch; 0: it is broadcast */
-    int share;            /* columns, or k if B is MN-major, that each copies of a tile; or, where a
-                        cluster adds parts of K, rows of C of a warpgroup that each adds */
-    int swapped;          /* wgmma_thin.cuh: A is B's transpose, B is A's */
-    int steps;            /* stages of K */
-    int store_boxes;      /* C is written by TMA */
+    int share;       /* columns, or k if B is MN-major, that each copies of a tile of B; or, where
+                        a cluster adds parts of K, rows of C of a warpgroup that each adds */
+    int share_a;     /* rows, or k if A is MN-major, that each copies of a tile of A */
+    int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
+    int steps;       /* stages of K */
+    int store_boxes; /* C is written by TMA */
     /* Of the product's launch, whose blocks take the tiles of all of them; 1: one per
      * blockIdx.z. */
     long long batches;

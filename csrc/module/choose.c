@@ -270,12 +270,12 @@ static PyObject *tuple_of(const double *x, int n) {
 PyObject *choose_ring_terms(PyObject *args) {
     const char *layout;
     long long m, n, k, batch;
-    int rows, columns, ranges, swapped, multicast, multiprocessors, itemsize, aligned;
+    int rows, columns, ranges, swapped, multicast, multicast_a, multiprocessors, itemsize, aligned;
     bool k_major[2];
     double x[RING_TERMS], packing[PACK_TERMS];
-    if (!PyArg_ParseTuple(args, "(LLLL)(iiipi)siip:ring_terms", &m, &n, &k, &batch, &rows, &columns,
-                          &ranges, &swapped, &multicast, &layout, &multiprocessors, &itemsize,
-                          &aligned) ||
+    if (!PyArg_ParseTuple(args, "(LLLL)(iiipii)siip:ring_terms", &m, &n, &k, &batch, &rows,
+                          &columns, &ranges, &swapped, &multicast, &multicast_a, &layout,
+                          &multiprocessors, &itemsize, &aligned) ||
         !read_layout(layout, k_major))
         return NULL;
     ring_work work = {.itemsize = itemsize,
@@ -288,7 +288,8 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .rows = rows,
                       .columns = columns,
                       .ranges = ranges,
-                      .multicast = multicast};
+                      .multicast = multicast,
+                      .multicast_a = multicast_a};
     ring_operands((int64_t[]){m, n, k}, k_major, itemsize, aligned, work.operands);
     if (swapped) ring_swap(&work);
     ring_terms(&work, x);

@@ -163,8 +163,8 @@ static const char predict_doc[] =
     "(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides.\n";
 
 static const char ring_terms_doc[] =
-    "ring_terms((M, N, K, batch), (block_m, block_n, split, swapped, multicast), layout,\n"
-    "           multiprocessors, itemsize, aligned, /)\n"
+    "ring_terms((M, N, K, batch), (block_m, block_n, split, swapped, multicast, multicast_a),\n"
+    "           layout, multiprocessors, itemsize, aligned, /)\n"
     "--\n\n"
     "The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c), and\n"
     "those of the launch that packs its operands. Not aligned: TMA cannot read both.\n";

@@ -8,8 +8,9 @@
  * Blocks are persistent and compute tile after tile of C. The producer runs ahead past the end of a
  * tile, and a tile's last boxes are stored while the next is multiplied. There are as many blocks
  * as share the tiles evenly. With few tiles K is split (split_k.cuh); parts are taken like tiles.
- * The blocks of a cluster may share B's tiles: each copies a part of one, and TMA writes it to the
- * rings of all. A stage is free when the consumers of all blocks have released it.
+ * The blocks of a cluster may share tiles: those below each other B's, and those side by side A's.
+ * Each copies a part of one, and TMA writes it to the rings of all that share it. A stage is free
+ * when the consumers of all blocks of the cluster have released it.
  *
  *   wgmma_ring.cuh    the ring
  *   wgmma_stages.cuh  its stages, and wgmma_tiles.cuh the tiles of C, of any number of columns:
@@ -111,9 +112,9 @@ __device__ __forceinline__ bool multiplies(int warp) {
 
 /* Finds the block's first work item in warp 0, which copies its tiles. */
 template <typename First>
-__device__ __forceinline__ ring ring_init(int stages, int stage_bytes, int multicast, First first) {
+__device__ __forceinline__ ring ring_init(int stages, int stage_bytes, int sharing, First first) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    return ring_at(shared_address(shared), stages, stage_bytes, multicast, first);
+    return ring_at(shared_address(shared), stages, stage_bytes, sharing, first);
 }
 
 /* each(item, last) for all items of a block, from `at` on; next(item) finds an item. */

@@ -13,15 +13,15 @@ typedef struct ring {
     int count, stage_bytes;
     int at;
     unsigned parity;
-    bool again;    /* no longer the first time round, in which all stages are free */
-    int multicast; /* blocks of the cluster, each of which copies to all; 1: a block has its own */
+    bool again;  /* no longer the first time round, in which all stages are free */
+    int sharing; /* blocks of the cluster, which copy to each other; 1: a block has its own */
 } ring;
 
 /* Lays out shared memory from `shared`, a multiple of 1024, and initializes the barriers; for all
  * threads of the block, or cluster. Meanwhile warp 0, which copies, does what first() says. The
  * barriers come first: then the first copy does not wait for sizes. */
 template <typename First>
-__device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes, int multicast,
+__device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_bytes, int sharing,
                                         First first) {
     ring r;
     r.full = shared;
@@ -34,7 +34,7 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
     r.at = 0;
     r.parity = 0;
     r.again = false;
-    r.multicast = multicast;
+    r.sharing = sharing;
     const int warp = warp_of_block();
     if (warp == 0) {
         first();
@@ -42,11 +42,11 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
 #pragma unroll 1
         for (int s = warp - 1; s < count; s += 4 * (CONSUMERS + 1) - 1) {
             barrier_init(r.full + 8 * s, 1);
-            barrier_init(r.empty + 8 * s, 4 * CONSUMERS * multicast);
+            barrier_init(r.empty + 8 * s, 4 * CONSUMERS * sharing);
         }
         barrier_init_done();
     }
-    if (multicast > 1) {
+    if (sharing > 1) {
         cluster_arrive();
         cluster_wait();
     } else {
@@ -65,13 +65,13 @@ __device__ __forceinline__ void next(ring &r) {
 }
 
 /* This warp is done with a stage: lane 0 arrives, after all lanes have read; or a lane for each
- * block that copies to the stage. */
+ * block that may copy to the stage. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
     const int lane = threadIdx.x % 32;
     const unsigned empty = r.empty + 8 * stage;
     __syncwarp();
-    if (r.multicast > 1) {
-        if (lane < r.multicast) barrier_arrive_of_rank(empty, lane);
+    if (r.sharing > 1) {
+        if (lane < r.sharing) barrier_arrive_of_rank(empty, lane);
     } else if (lane == 0) {
         barrier_arrive(empty);
     }

@@ -168,11 +168,12 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
     store<SWAPPED, A_ACROSS>(g, w, c_map, sum, r, consumer, row, column, at.z, turn, last);
 }
 
-/* An item of this block: of blocks that share B's tiles, the tile of its rank. */
+/* An item of this block: of those that share tiles, the one of its place in their rectangle. */
 __device__ __forceinline__ block_work own_work_of(const gemm_args &g, const wgmma_args &w,
                                                   int item) {
     block_work at = work_of(g, w, item);
-    if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + (int)blockIdx.y;
+    if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + down_of(w);
+    if (w.multicast_a > 1) at.tile.column = at.tile.column * w.multicast_a + right_of(w);
     return at;
 }
 
@@ -186,7 +187,8 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     const int first = (int)blockIdx.x, warp = warp_of_block();
     const auto work = [&](int item) { return own_work_of(g, w, item); };
     block_work at;
-    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), w.multicast, [&] { at = work(first); });
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), w.multicast * w.multicast_a,
+                       [&] { at = work(first); });
     wait_for_launch_before();
     if (multiplies(warp)) {
         take_registers<CONSUMER_REGISTERS>();
@@ -209,7 +211,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
             fill_all<A_ACROSS, B_ACROSS>(w, a_map, b_map, r, item);
         });
-        if (w.multicast > 1) wait_for_releases(r);
+        if (r.sharing > 1) wait_for_releases(r);
     }
 }
 
