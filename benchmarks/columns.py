@@ -29,7 +29,7 @@ from sweep import LAYOUTS, Shape, operands
 Record = dict[str, Any]
 Kernel = tuple[int, int]  # bytes per element, block_m
 Tile = tuple[int, int, int, bool, int, int]  # values of PARAMS
-Row = tuple[Kernel, int, int]  # of costs: kernel, index of a cluster's size, width
+Row = tuple[Kernel, int, int, int]  # of costs: kernel, index of a cluster's size, load, width
 PARAMS = ("block_m", "block_n", "split", "swapped", "multicast", "multicast_a")
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
@@ -39,6 +39,7 @@ MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
 STEP_COLUMNS = {2: 16, 4: 32}  # from one width to the next
 MULTICAST = (1, 2, 4)  # blocks that share a tile
 SIZES = (1, 2, 4, 8)  # of clusters whose blocks share tiles
+LOADS = 3  # of the device: half of its multiprocessors have a block, all, or some have more
 # (multicast, multicast_a)
 SHARING = [(b, a) for a, b in itertools.product(MULTICAST, MULTICAST) if a * b <= SIZES[-1]]
 ONLY = 16  # of tf32: all columns of C, if there are no more
@@ -48,6 +49,9 @@ DTYPES = [("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("tf32
 FAR = 1.3  # what is expected to take as many times as long as the fastest is seldom timed ...
 SELDOM = 0.1
 DISTURBED = 3
+FIT_DISTURBED = 1.4  # times what the fit predicts: the host was late, or something ran beside
+AT_ONCE = 120  # kernels timed in turns: of more the driver's queue has no room for a round
+FEW = 30  # times: costs of a row with fewer are those of all loads
 
 
 # ---- the times
@@ -96,7 +100,7 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
                             yield block_m, block_n, split, swapped, below, beside
 
 
-def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:
+def row_of(itemsize: int, shape: Shape, tile: Tile, load: int) -> Row:
     """Which costs a tile has: first of a kernel are those of 1 to 32, 33 to 64 columns of a thin
     tile."""
     block_m, block_n, _, _, below, beside = tile
@@ -104,7 +108,7 @@ def row_of(itemsize: int, shape: Shape, tile: Tile) -> Row:
         width = (min(shape[:2]) - 1) // 32
     else:
         width = 0 if block_n == ONLY else THIN // 32 - 1 + block_n // STEP_COLUMNS[itemsize]
-    return (itemsize, block_m), SIZES.index(below * beside), width
+    return (itemsize, block_m), SIZES.index(below * beside), load, width
 
 
 def expected(
@@ -112,11 +116,11 @@ def expected(
 ) -> float:
     from smemkern import _core
 
-    terms, packing = _core.ring_terms(
+    terms, packing, load = _core.ring_terms(
         *((*shape, batch), tile, layout, multiprocessors, itemsize, True)
     )
-    kernel, size, width = row_of(itemsize, shape, tile)
-    costs = read_costs()[list(MOST_COLUMNS).index(kernel)][size][width]
+    kernel, size, _, width = row_of(itemsize, shape, tile, load)
+    costs = read_costs()[list(MOST_COLUMNS).index(kernel)][size][load][width]
     return dot(terms, costs) + dot(packing, packing_costs())
 
 
@@ -140,7 +144,8 @@ def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None)
             for tile in tiles(itemsize, batch, shape, device.multiprocessors)
         }
         far = FAR * min(ours.values())
-        work = {"cuBLAS": partial(torch.matmul, a, b, out=torch.empty_like(out))}
+        cublas = partial(torch.matmul, a, b, out=torch.empty_like(out))
+        work = {}
         for tile, us in ours.items():
             if us < far or rng.random() < SELDOM:
                 params = dict(zip(PARAMS, tile, strict=True))
@@ -148,8 +153,11 @@ def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None)
                 work[" ".join(map(str, map(int, tile)))] = partial(
                     smemkern.gemm, a, b, variant=name, out=out, **params
                 )
-        times = medians(torch, work, 0.004)
-        us = {tile: round(ms * 1e3, 2) for tile, ms in times.items()}
+        names, us = rng.sample(list(work), len(work)), {}
+        for at in range(0, len(names), AT_ONCE):
+            some = {name: work[name] for name in names[at : at + AT_ONCE]}
+            times = medians(torch, {"cuBLAS": cublas, **some}, 0.004)
+            us |= {tile: round(ms * 1e3, 2) for tile, ms in times.items()}
         what = {"itemsize": itemsize, "batch": batch, "shape": shape, "layout": layout}
         lines.append({**what, "us": us})
     print(f"columns: {len(lines)} calls, seed {seed}", flush=True)
@@ -161,9 +169,9 @@ def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None)
 
 
 @cache
-def read_costs() -> list[list[list[list[float]]]]:
+def read_costs() -> list[list[list[list[list[float]]]]]:
     text = "\n".join(line for line in COSTS.read_text().splitlines() if not line.startswith("/*"))
-    found: list[list[list[list[float]]]] = json.loads(
+    found: list[list[list[list[list[float]]]]] = json.loads(
         "[" + text.replace("{", "[").replace("}", "]").rstrip().rstrip(",") + "]"
     )
     return found
@@ -171,15 +179,16 @@ def read_costs() -> list[list[list[list[float]]]]:
 
 def fit(terms: Any, times: Any, fastest: Any) -> Any:
     """Nonnegative costs. What is far slower than the fastest, measured or predicted by the fit
-    before, has a small weight."""
+    before, has a small weight; what is far slower than predicted was disturbed, and has none."""
     import numpy as np
     from scipy.optimize import nnls
 
-    near = times
-    for _ in range(4):
+    near, limit = times, math.inf
+    for _ in range(5):
         weights = np.minimum(1.2, fastest / np.minimum(near, times)) ** 4 / times
+        weights *= times < limit * near
         costs, _ = nnls(terms * weights[:, None], times * weights)
-        near = np.maximum(terms @ costs, 1e-3)
+        near, limit = np.maximum(terms @ costs, 1e-3), FIT_DISTURBED
     return costs
 
 
@@ -191,7 +200,7 @@ def tile_of(text: str) -> Tile:
 
 
 def cost_of(line: Record, tile: str) -> Row:
-    return row_of(line["itemsize"], line["shape"], tile_of(tile))
+    return row_of(line["itemsize"], line["shape"], tile_of(tile), line["load"][tile])
 
 
 def add_terms(record: Record, line: Record) -> None:
@@ -199,9 +208,9 @@ def add_terms(record: Record, line: Record) -> None:
 
     line.setdefault("itemsize", 2)
     line["cuBLAS"] = line["us"].pop("cuBLAS")
-    line["terms"], line["packing"] = {}, {}
+    line["terms"], line["packing"], line["load"] = {}, {}, {}
     for tile in line["us"]:
-        line["terms"][tile], packing = _core.ring_terms(
+        line["terms"][tile], packing, line["load"][tile] = _core.ring_terms(
             *((*line["shape"], line["batch"]), tile_of(tile)),
             *(line["layout"], record["multiprocessors"], line["itemsize"], True),
         )
@@ -217,14 +226,20 @@ def fitted(lines: list[Record]) -> dict[Row, Any]:
     import numpy as np
 
     samples: dict[Row, list[Any]] = {}
+    of_all_loads: dict[Row, list[Any]] = {}
     for line in lines:
         for tile, us in line["us"].items():
             sample = line["terms"][tile], us - line["packing"][tile], min(line["us"].values())
-            samples.setdefault(cost_of(line, tile), []).append(sample)
-    return {
-        which: fit(*(np.array(column) for column in zip(*rows, strict=True)))
-        for which, rows in samples.items()
-    }
+            kernel, size, load, width = cost_of(line, tile)
+            samples.setdefault((kernel, size, load, width), []).append(sample)
+            for each in range(LOADS):
+                of_all_loads.setdefault((kernel, size, each, width), []).append(sample)
+    costs: dict[Row, Any] = {}
+    for which, pooled in of_all_loads.items():
+        own = samples.get(which, [])
+        columns = zip(*(own if len(own) >= FEW else pooled), strict=True)
+        costs[which] = fit(*map(np.array, columns))
+    return costs
 
 
 def move_to(newest: list[Record], older: list[Record]) -> None:
@@ -268,9 +283,10 @@ def main() -> None:
     import numpy as np
 
     packaged = {
-        (kernel, size, width): np.array(row)
+        (kernel, size, load, width): np.array(row)
         for kernel, tables in zip(MOST_COLUMNS, read_costs(), strict=True)
-        for size, rows in enumerate(tables)
+        for size, loads in enumerate(tables)
+        for load, rows in enumerate(loads)
         for width, row in enumerate(rows)
     }
     lines: list[Record] = []
@@ -294,14 +310,16 @@ def main() -> None:
         f"{record['gpu']}: benchmarks/columns.py. */\n"
     )
     for kernel, most in MOST_COLUMNS.items():
+        widths = range(THIN // 32 + most // STEP_COLUMNS[kernel[0]])
         tables = [
-            [
-                "{" + ", ".join(f"{x:.4g}" for x in costs.get((kernel, size, w), untimed)) + "}"
-                for w in range(THIN // 32 + most // STEP_COLUMNS[kernel[0]])
-            ]
-            for size in range(len(SIZES))
+            ",\n  ".join(
+                "{" + ", ".join(f"{x:.4g}" for x in costs.get((kernel, *at, w), untimed)) + "}"
+                for w in widths
+            )
+            for at in itertools.product(range(len(SIZES)), range(LOADS))
         ]
-        text += "{{" + "},\n {".join(",\n  ".join(rows) for rows in tables) + "}},\n"
+        sizes = ["},\n {".join(tables[at : at + LOADS]) for at in range(0, len(tables), LOADS)]
+        text += "{{{" + "}},\n{{".join(sizes) + "}}},\n"
     COSTS.write_text(text)
 
 

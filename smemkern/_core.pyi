@@ -649,9 +649,10 @@ def ring_terms(
     itemsize: int,
     aligned: bool,
     /,
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+) -> tuple[tuple[float, ...], tuple[float, ...], int]:
     """The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c), and
-    those of the launch that packs its operands. Not aligned: TMA cannot read both.
+    those of the launch that packs its operands; and the load of the device: 0 if up to half of
+    its multiprocessors have a block, 1 up to all, 2 more. Not aligned: TMA cannot read both.
     """
 
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:

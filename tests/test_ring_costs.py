@@ -1,5 +1,6 @@
 """The planner of tiles with any number of columns: it finds the cheapest by its table."""
 
+import itertools
 import math
 
 import numpy as np
@@ -32,13 +33,13 @@ def cheapest(itemsize, shape, batch, layout, block_m):
 
 def terms_of(sizes, tile, layout, itemsize=2, multicast=1, multicast_a=1):
     tile = (*tile, multicast, multicast_a)
-    found, _ = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, True)
+    found, *_ = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, True)
     return dict(zip(NAMES, found, strict=True))
 
 
 def packing_of(sizes, layout, itemsize, swapped=False, aligned=True):
     tile = (64, 64, 1, swapped, 1, 1)
-    _, found = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, aligned)
+    _, found, _ = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, aligned)
     return dict(zip(PACKING, found, strict=True))
 
 
@@ -64,11 +65,18 @@ def test_planner_finds_the_cheapest(itemsize, block_m, draw):
         assert 0 < terms[STEP] <= best * (1 + 1e-6)
 
 
-def test_table_has_a_row_per_kernel_cluster_and_width():
+@pytest.mark.parametrize(("tiles", "load"), [(1, 0), (66, 0), (67, 1), (132, 1), (133, 2)])
+def test_load_of_the_device(tiles, load):
+    sizes, tile = (128 * tiles, 64, 64, 1), (128, 64, 1, False, 1, 1)
+    assert _core.ring_terms(sizes, tile, "NT", MULTIPROCESSORS, 2, True)[2] == load
+
+
+def test_table_has_a_row_per_kernel_cluster_load_and_width():
     costs = columns.read_costs()
     for tables, (kernel, most) in zip(costs, columns.MOST_COLUMNS.items(), strict=True):
         assert len(tables) == len(columns.SIZES)
-        for rows in tables:
+        assert {len(loads) for loads in tables} == {columns.LOADS}
+        for rows in itertools.chain(*tables):
             assert len(rows) == columns.THIN // 32 + most // columns.STEP_COLUMNS[kernel[0]]
             for row in rows:
                 assert len(row) == len(NAMES)

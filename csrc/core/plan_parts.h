@@ -155,8 +155,8 @@ enum { RING_CHOOSES, RING_AS_GIVEN, RING_TRANSPOSES };
 
 /* What ring_choose() has set in `values`. Swapped: the product of the transposes. Thin: all of few
  * columns, or of few rows and then swapped, are a tile. Clustered: the blocks of a tile add its
- * ranges of K. Multicast: how many blocks, below each other, share B's tiles; multicast_a: how many,
- * side by side, A's. */
+ * ranges of K. Multicast: how many blocks, below each other, share B's tiles; multicast_a: how
+ * many, side by side, A's. */
 typedef struct ring_form {
     bool swapped, thin, clustered;
     int64_t multicast, multicast_a;
@@ -254,7 +254,10 @@ enum {
 /* The product of the transposes. */
 void ring_swap(ring_work *work);
 
-void ring_terms(const ring_work *work, double out[RING_TERMS]);
+/* How many multiprocessors have a block: up to half of them, up to all, or some more than one. */
+typedef enum ring_load { RING_HALF, RING_WHOLE, RING_WAVES, RING_LOADS } ring_load;
+
+ring_load ring_terms(const ring_work *work, double out[RING_TERMS]);
 
 /* What a launch counts that packs operands (kernels/include/wgmma_pack.cuh). */
 enum {

@@ -1,10 +1,11 @@
 /* Chooses the columns of a tile, the number of K ranges, whether to compute the product of the
  * transposes, and how many blocks share tiles, for kernels with any number of columns
- * (kernels/include/wgmma_tiles.cuh). Their blocks are persistent and take tiles in turn: first the full ones, then narrow ones at the right
- * edge. All widths are tried, each with the numbers of ranges that fill up to two waves. The
- * predicted time is a sum of terms, which are counted here, times their costs. There is a row of
- * costs per kernel, width and size of the clusters that share tiles (ring_costs.def): a width has
- * instructions of its own, and a ring of its own depth. A launch before it may pack operands
+ * (kernels/include/wgmma_tiles.cuh). Their blocks are persistent and take tiles in turn: first the
+ * full ones, then narrow ones at the right edge. All widths are tried, each with the numbers of
+ * ranges that fill up to two waves. The predicted time is a sum of terms, which are counted here,
+ * times their costs. There is a row of costs per kernel, width, size of the clusters that share
+ * tiles, and load of the device (ring_costs.def): a width has instructions of its own, and a ring
+ * of its own depth; few blocks have more of L2 each. A launch before it may pack operands
  * (pack_costs.def). benchmarks/columns.py fits the costs to random calls, each timed with all
  * widths and several numbers of ranges; benchmarks/packing.py those of the launch before.
  */
@@ -18,9 +19,9 @@
 enum { BUFFER_BYTES = 8192, THIN_WIDTHS = THIN_COLUMNS / 32, WIDTHS = 20, SIZES = 4 };
 
 /* Microseconds per unit of each term, by rows of a tile, of 16-bit matrices and then of tf32; by
- * blocks of a cluster that share tiles, 1, 2, 4 and 8; and by columns / width_step(): first of thin ones, or
- * of ONLY_COLUMNS. */
-static const float COSTS[][SIZES][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
+ * blocks of a cluster that share tiles, 1, 2, 4 and 8; by load; and by columns / width_step():
+ * first of thin ones, or of ONLY_COLUMNS. */
+static const float COSTS[][SIZES][RING_LOADS][THIN_WIDTHS + WIDTHS][RING_TERMS] = {
 #include "ring_costs.def"
 };
 
@@ -164,7 +165,7 @@ static void operands_of(const ring_work *c, ring_operand out[2]) {
     out[1] = c->operands[1].mn_major && c->itemsize == 4 ? PACKED : c->operands[1];
 }
 
-void ring_terms(const ring_work *c, double out[RING_TERMS]) {
+ring_load ring_terms(const ring_work *c, double out[RING_TERMS]) {
     ring_operand x[2];
     operands_of(c, x);
     const bool thin = c->columns == THIN_UNIT;
@@ -223,6 +224,9 @@ void ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
     const double row_of_c = (c->swapped ? c->m : c->n) * (double)c->itemsize;
     out[RING_ODD_C] = (int64_t)row_of_c % SECTOR_BYTES ? out[RING_RESULT] : 0;
+    return 2 * every <= c->multiprocessors ? RING_HALF
+           : every <= c->multiprocessors   ? RING_WHOLE
+                                           : RING_WAVES;
 }
 
 void ring_pack_terms(const ring_work *c, double out[PACK_TERMS]) {
@@ -264,9 +268,9 @@ static double ring_predicts(const ring_work *c) {
     const double sharing = c->multicast * c->multicast_a;
     const int size = sharing < 8 ? (int)sharing / 2 : SIZES - 1;
     double terms[RING_TERMS], sum = c->packing;
-    ring_terms(c, terms);
+    const float *costs = COSTS[kernel][size][ring_terms(c, terms)][width];
     for (int i = 0; i < RING_TERMS; i++)
-        sum += terms[i] * (double)COSTS[kernel][size][width][i];
+        sum += terms[i] * (double)costs[i];
     return sum;
 }
 

@@ -292,9 +292,9 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .multicast_a = multicast_a};
     ring_operands((int64_t[]){m, n, k}, k_major, itemsize, aligned, work.operands);
     if (swapped) ring_swap(&work);
-    ring_terms(&work, x);
+    const ring_load load = ring_terms(&work, x);
     ring_pack_terms(&work, packing);
-    return Py_BuildValue("NN", tuple_of(x, RING_TERMS), tuple_of(packing, PACK_TERMS));
+    return Py_BuildValue("NNi", tuple_of(x, RING_TERMS), tuple_of(packing, PACK_TERMS), (int)load);
 }
 
 PyObject *choose_predict(PyObject *args) {

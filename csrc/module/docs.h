@@ -167,7 +167,8 @@ static const char ring_terms_doc[] =
     "           layout, multiprocessors, itemsize, aligned, /)\n"
     "--\n\n"
     "The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c), and\n"
-    "those of the launch that packs its operands. Not aligned: TMA cannot read both.\n";
+    "those of the launch that packs its operands; and the load of the device: 0 if up to half of\n"
+    "its multiprocessors have a block, 1 up to all, 2 more. Not aligned: TMA cannot read both.\n";
 
 static const char variants_doc[] =
     "variants()\n"
