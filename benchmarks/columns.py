@@ -50,7 +50,9 @@ FAR = 1.3  # what is expected to take as many times as long as the fastest is se
 SELDOM = 0.1
 DISTURBED = 3
 FIT_DISTURBED = 1.4  # times what the fit predicts: the host was late, or something ran beside
-AT_ONCE = 120  # kernels timed in turns: of more the driver's queue has no room for a round
+# Kernels timed in turns: the driver's queue has room for one round. Neighbours have the same code,
+# and rounds are equally long: each of other code takes up to 0.5 us longer.
+AT_ONCE = 120
 FEW = 30  # times: costs of a row with fewer are those of all loads
 
 
@@ -153,11 +155,14 @@ def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None)
                 work[" ".join(map(str, map(int, tile)))] = partial(
                     smemkern.gemm, a, b, variant=name, out=out, **params
                 )
-        names, us = rng.sample(list(work), len(work)), {}
-        for at in range(0, len(names), AT_ONCE):
-            some = {name: work[name] for name in names[at : at + AT_ONCE]}
+        us, peer = {}, []
+        rounds = math.ceil(len(work) / AT_ONCE)
+        for at in range(rounds):
+            some = dict(itertools.islice(work.items(), at, None, rounds))
             times = medians(torch, {"cuBLAS": cublas, **some}, 0.004)
             us |= {tile: round(ms * 1e3, 2) for tile, ms in times.items()}
+            peer.append(us["cuBLAS"])
+        us["cuBLAS"] = statistics.median(peer)
         what = {"itemsize": itemsize, "batch": batch, "shape": shape, "layout": layout}
         lines.append({**what, "us": us})
     print(f"columns: {len(lines)} calls, seed {seed}", flush=True)
