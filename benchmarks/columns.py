@@ -4,9 +4,8 @@
     python benchmarks/columns.py columns-nvidia-h200 ... # anywhere: writes csrc/core/ring_costs.def
 
 The calls are random, of rows that TMA reads in place. A call has the times of cuBLAS too, which the
-fit does not use. The second command first fits to half of the calls, and reports what choices cost
-in the other half. Kernels have changed since all records but the last of a type were made: their
-times are moved by the median of what their fit misses in the last. It needs SciPy.
+fit does not use. The second command leaves out times that were disturbed. It first fits to half of
+the calls, and reports what choices cost in the other half. It needs SciPy.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from functools import cache, partial
 from typing import Any
 
 import records
-from drawn import lasting, log_uniform, medians, move_times, seeded
+from drawn import lasting, log_uniform, medians, seeded
 from packing import dot, packing_costs
 from sweep import LAYOUTS, Shape, operands
 
@@ -247,16 +246,14 @@ def fitted(lines: list[Record]) -> dict[Row, Any]:
     return costs
 
 
-def move_to(newest: list[Record], older: list[Record]) -> None:
-    """Adds to the older times of each row what they are wrong by in the newest, in the median."""
-    costs, missed = fitted(older), dict[Row, list[float]]()
-    for line in newest:
-        for tile, us in line["us"].items():
+def drop_disturbed(costs: dict[Row, Any], lines: list[Record]) -> None:
+    """Times far longer than these costs predict."""
+    for line in lines:
+        for tile, us in list(line["us"].items()):
             row = cost_of(line, tile)
-            if row in costs:
-                predicted = float(costs[row] @ line["terms"][tile]) + line["packing"][tile]
-                missed.setdefault(row, []).append(us - predicted)
-    move_times(older, missed, cost_of)
+            predicted = float(costs[row] @ line["terms"][tile]) + line["packing"][tile]
+            if us > FIT_DISTURBED * predicted:
+                del line["us"][tile]
 
 
 def regret(costs: dict[Row, Any], lines: list[Record]) -> float:
@@ -278,13 +275,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("record", nargs="+", help="in benchmarks/results, the newest last")
-    of_records: list[list[Record]] = []
+    parser.add_argument("record", nargs="+", help="in benchmarks/results")
+    lines: list[Record] = []
     for name in parser.parse_args().record:
         record = records.load(records.RESULTS / f"{name}.json")
         for line in record["lines"]:
             add_terms(record, line)
-        of_records.append([line for line in record["lines"] if not is_disturbed(line)])
+        lines += [line for line in record["lines"] if not is_disturbed(line)]
     import numpy as np
 
     packaged = {
@@ -294,19 +291,14 @@ def main() -> None:
         for load, rows in enumerate(loads)
         for width, row in enumerate(rows)
     }
-    lines: list[Record] = []
+    drop_disturbed(fitted(lines), lines)
+    lines = [line for line in lines if line["us"]]
     for kind, itemsize in (("16 bits", 2), ("tf32", 4)):
-        of_kind = [[x for x in some if x["itemsize"] == itemsize] for some in of_records]
-        *earlier, newest = filter(None, of_kind)
-        older = [line for some in earlier for line in some]
-        if older:
-            move_to(newest, older)
-        own = older + newest
+        own = [line for line in lines if line["itemsize"] == itemsize]
         print(
             f"{kind}: {len(own)} calls, packaged {regret(packaged, own[1::2]):.4f}, "
             f"fitted to the other half {regret(fitted(own[::2]), own[1::2]):.4f}"
         )
-        lines += own
     costs = fitted(lines)
     print(f"fitted to all {regret(costs, lines):.4f}")
     untimed = [1e6] + [0.0] * (len(next(iter(packaged.values()))) - 1)

@@ -114,7 +114,7 @@ def test_narrow_tiles(variant, columns, of_b, device, rng):
 )
 def test_narrow_tiles_are_no_wave_of_their_own(columns, blocks):
     a, b = np.zeros((4095, 8), "f2"), np.zeros((8, columns), "f2")
-    tile = {"block_n": 256, "split": 1, "swapped": 1, "multicast": 1}
+    tile = {"block_n": 256, "split": 1, "swapped": 1, "multicast": 1, "multicast_a": 1}
     keywords = {"variant": "fp16", "device": "emu", **tile}
     planned = smemkern._core.plan("gemm", (a, b), keywords)
     assert planned["launches"][-1]["grid"] == (blocks, 1, 1)

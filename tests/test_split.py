@@ -206,7 +206,11 @@ def test_batches_are_tiles(row):
 @ROW
 def test_what_parts_add_to_a_plan(row):
     """Room for the sums, in rows of whole 16 bytes, and a launch that adds them up."""
-    tile = {"swapped": 1, "multicast": 1, "block_n": 96} if "multicast" in row.params else {}
+    tile = (
+        {"swapped": 1, "multicast": 1, "multicast_a": 1, "block_n": 96}
+        if "multicast" in row.params
+        else {}
+    )
     whole, cut = (planned(row, 100, 71, 4096, batch=(5,), split=n, **tile) for n in (1, 3))
     sum_bytes = 8 if row.dtypes[0] == "float64" else 4
     pitch = 72

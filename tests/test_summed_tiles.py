@@ -16,7 +16,7 @@ MOST_COLUMNS = {64: 128, 128: 64, 192: 32, 256: 32}  # 32 KiB of sums, by rows o
 def tile(block_m, block_n, split, swapped=1, multicast=1):
     return {
         **{"block_m": block_m, "block_n": block_n, "split": split},
-        **{"swapped": swapped, "multicast": multicast},
+        **{"swapped": swapped, "multicast": multicast, "multicast_a": 1},
     }
 
 

@@ -52,6 +52,7 @@ def test_random_calls(row, dtype, draw, device):
             "swapped": draw.choice([0, 1, 2, 2]),
             "split": draw.choice([0, 1, 2, 5]),
             "multicast": draw.choice([0, 1, 2, 4]),
+            "multicast_a": draw.choice([0, 1, 2]),
         }
         assert_gemm_into(out, a, b, alpha, beta, row, device=device, **chosen)
 
@@ -82,7 +83,8 @@ def test_blocks_have_rows_of_the_transpose(row, dtype):
     for swapped in (2, 1):
         *_, launch = launches(
             *(a, b, row) if swapped == 2 else (b.T, a.T, row),
-            **{"block_m": 128, "block_n": 64, "split": 1, "swapped": swapped, "multicast": 1},
+            **{"block_m": 128, "block_n": 64, "split": 1, "swapped": swapped},
+            **{"multicast": 1, "multicast_a": 1},
         )
         assert launch["grid"][0] == 3 * 5
         assert ("_swapped" in launch["entry"]) == (swapped == 2)

@@ -38,7 +38,8 @@ def test_have_kernels_of_their_own(row, dtype, shape):
 @PER_ROW
 def test_the_planner_takes_them_where_there_is_much_to_read(row, dtype):
     """And other shapes have no such tiles, even if asked for."""
-    wide, k = np.zeros((4096, 8192), dtype), 4096
+    k = 8192
+    wide = np.zeros((k, 4096), dtype)
     assert "_thin" in launches(np.zeros((16, k), dtype), wide, row)[0]["entry"]
     assert "_thin" not in launches(np.zeros((65, k), dtype), wide, row, **THIN)[0]["entry"]
 

@@ -110,7 +110,7 @@ def test_more_columns_than_an_instruction_has(columns, layout, swapped, device, 
     a, b = (np.asfortranarray(x) if c == "T" else x for x, c in zip((a, b), layout, strict=True))
     wide = random_matrix(rng, (m, n + 16), "f2")
     around = wide.copy()
-    words = {"block_n": columns, "swapped": swapped, "split": 1, "multicast": 1}
+    words = {"block_n": columns, "swapped": swapped, "split": 1, "multicast": 1, "multicast_a": 1}
     out = wide[:, 8:-8]
     smemkern.gemm(a, b, variant="fp16", out=out, device=device, **words)
     assert_gemm(out, a, b, row=ROW["fp16"])
@@ -124,7 +124,7 @@ def test_a_tile_stores_and_reads_nothing_of_its_neighbours(columns, swapped, rng
     """Half a box of C is the last of a tile with an odd number of 16 columns."""
     m, n = (3 * columns, 128) if swapped == 2 else (128, 3 * columns)
     a, b = random_matrix(rng, (m, 64), "f2"), random_matrix(rng, (64, n), "f2")
-    words = {"block_n": columns, "swapped": swapped, "split": 1, "multicast": 1}
+    words = {"block_n": columns, "swapped": swapped, "split": 1, "multicast": 1, "multicast_a": 1}
     trace = smemkern.trace("gemm", a, b, variant="fp16", **words)
     assert trace.hazards == ()
     stored = sum(r.bytes for r in trace.global_ if r.direction == "write")
@@ -155,10 +155,10 @@ def launches(batch, shape, **keywords):
 
 def test_blocks_go_over_the_batch():
     """As many as balance the tiles over the multiprocessors; other launches have a grid for it."""
-    words = {"split": 1, "block_n": 256, "multicast": 1}
+    words = {"split": 1, "block_n": 256, "multicast": 1, "multicast_a": 1}
     assert launches(40, (512, 512, 64), **words) == [("gemm_fp16_b", (107, 1, 1))]  # 320 tiles
     assert launches(3, (64, 64, 64), **words) == [("gemm_fp16_b", (3, 1, 1))]
-    words = {"split": 2, "block_n": 128, "multicast": 1}
+    words = {"split": 2, "block_n": 128, "multicast": 1, "multicast_a": 1}
     pack, product, sums = launches(40, (512, 512, 127), **words)
     assert pack[1][2] == sums[1][2] == 40
     assert product == ("gemm_fp16_b", (128, 1, 1))  # 1280 tiles
@@ -172,7 +172,7 @@ def test_a_large_batch_has_several_launches():
 
 
 def test_small_tiles_have_two_blocks_per_multiprocessor():
-    tiles = {"split": 1, "block_m": 64, "multicast": 1}
+    tiles = {"split": 1, "block_m": 64, "multicast": 1, "multicast_a": 1}
     assert launches(1, (64 * 20, 128 * 10, 64), **tiles, block_n=128)[0][1] == (200, 1, 1)
     assert launches(1, (64 * 20, 96 * 5, 64), **tiles, block_n=96)[0][1] == (100, 1, 1)
 

@@ -70,7 +70,8 @@ def gemm_calls(
             thin = [({**given, **more}, s) for more in thin_sets for s in THIN_SHAPES if has_thin]
             forms = [given]
             if has_forms:
-                forms = [{**given, "swapped": n, "multicast": m} for n in (1, 2) for m in (1, 4)]
+                shared = ({"multicast": 1, "multicast_a": 1}, {"multicast": 2, "multicast_a": 4})
+                forms = [{**given, "swapped": n, **blocks} for n in (1, 2) for blocks in shared]
             for params, (m, n, k) in [*itertools.product(forms, GEMM_SHAPES), *thin]:
                 a, b, c = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n), (m, n)))
                 for beta in (0.0, 0.5):
