@@ -229,30 +229,33 @@ def is_disturbed(line: Record) -> bool:
 def fitted(lines: list[Record]) -> dict[Row, Any]:
     import numpy as np
 
-    samples: dict[Row, list[Any]] = {}
-    of_all_loads: dict[Row, list[Any]] = {}
+    of_load: dict[Row, list[Any]] = {}
+    of_all: dict[tuple[Kernel, int, int], list[Any]] = {}
     for line in lines:
+        fastest = min(line["us"].values())
         for tile, us in line["us"].items():
-            sample = line["terms"][tile], us - line["packing"][tile], min(line["us"].values())
+            sample = line["terms"][tile], us - line["packing"][tile], fastest
             kernel, size, load, width = cost_of(line, tile)
-            samples.setdefault((kernel, size, load, width), []).append(sample)
-            for each in range(LOADS):
-                of_all_loads.setdefault((kernel, size, each, width), []).append(sample)
+            of_load.setdefault((kernel, size, load, width), []).append(sample)
+            of_all.setdefault((kernel, size, width), []).append(sample)
     costs: dict[Row, Any] = {}
-    for which, pooled in of_all_loads.items():
-        own = samples.get(which, [])
-        columns = zip(*(own if len(own) >= FEW else pooled), strict=True)
-        costs[which] = fit(*map(np.array, columns))
+    for (kernel, size, width), every in of_all.items():
+        for load in range(LOADS):
+            own = of_load.get((kernel, size, load, width), [])
+            columns = zip(*(own if len(own) >= FEW else every), strict=True)
+            costs[kernel, size, load, width] = fit(*map(np.array, columns))
     return costs
+
+
+def predicted(costs: dict[Row, Any], line: Record, tile: str) -> float:
+    return float(costs[cost_of(line, tile)] @ line["terms"][tile]) + line["packing"][tile]
 
 
 def drop_disturbed(costs: dict[Row, Any], lines: list[Record]) -> None:
     """Times far longer than these costs predict."""
     for line in lines:
         for tile, us in list(line["us"].items()):
-            row = cost_of(line, tile)
-            predicted = float(costs[row] @ line["terms"][tile]) + line["packing"][tile]
-            if us > FIT_DISTURBED * predicted:
+            if us > FIT_DISTURBED * predicted(costs, line, tile):
                 del line["us"][tile]
 
 
@@ -261,11 +264,8 @@ def regret(costs: dict[Row, Any], lines: list[Record]) -> float:
 
     def ratio(line: Record) -> float:
         us = line["us"]
-
-        def predicted(tile: str) -> float:
-            return float(costs[cost_of(line, tile)] @ line["terms"][tile]) + line["packing"][tile]
-
-        chosen = min((tile for tile in us if cost_of(line, tile) in costs), key=predicted)
+        known = (tile for tile in us if cost_of(line, tile) in costs)
+        chosen = min(known, key=partial(predicted, costs, line))
         return float(us[chosen] / min(us.values()))
 
     return statistics.geometric_mean(map(ratio, lines))

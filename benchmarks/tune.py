@@ -28,7 +28,7 @@ from sweep import Shape, operands, shapes
 
 Record = dict[str, Any]
 # Times of tf32 are of tiles that no blocks share; what sharing saves the planner predicts.
-ALONE = {"tf32": {"multicast": 1}}
+ALONE = {"tf32": {"multicast": 1, "multicast_a": 1}}
 TWINS = {"bf16": "fp16", "mma_bf16": "mma_fp16"}
 MOST_OPERATIONS = 2**37  # of one product
 # Of every 12 calls. Kernels for bfloat16 and float16 are the same, and fitted together.
@@ -140,7 +140,8 @@ def predicted_of(table: list[Any], call: Record, accuracy: str, device: Any) -> 
     found = {}
     for index, time, _ in predicted:
         name, params = table[index].variant, table[index].params
-        found[label_of(name, {k: v for k, v in params.items() if k != "multicast"})] = time
+        fixed = ALONE.get(name, {})
+        found[label_of(name, {k: v for k, v in params.items() if k not in fixed})] = time
     return found
 
 
