@@ -1,4 +1,4 @@
-"""sliced_k and small_k on shapes, pitches and offsets that are drawn at random."""
+"""sliced_k, small_k and direct on shapes, pitches and offsets that are drawn at random."""
 
 import random
 
@@ -12,7 +12,7 @@ from rows import parameter_sets
 CASES = [
     pytest.param(row, dtype, id=f"{row.name}-{dtype}")
     for row in smemkern.variants("gemm")
-    if row.name in ("sliced_k", "small_k")
+    if row.name in ("sliced_k", "small_k", "direct")
     for dtype in row.dtypes
 ]
 

@@ -21,6 +21,7 @@
 #ifndef SMK_PANEL_MMA_CUH
 #define SMK_PANEL_MMA_CUH
 
+#include "mma_16x8.cuh"
 #include "shared_address.cuh"
 #include "split_k.cuh"
 
@@ -316,54 +317,20 @@ __device__ __forceinline__ void load_fragment(fragment_fp64 &f, unsigned from, i
 /* ---- two MMAs: 16 rows of A, 16 columns of B; sums of rows g and g + 8, columns 2 t, 2 t + 1 ---- */
 
 template <typename T>
-__device__ __forceinline__ void mma(float (&d)[4], const unsigned *a, const unsigned *b, T);
-template <>
-__device__ __forceinline__ void mma(float (&d)[4], const unsigned *a, const unsigned *b, float16) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-        " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-template <>
-__device__ __forceinline__ void mma(float (&d)[4], const unsigned *a, const unsigned *b, bfloat16) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-        " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+__device__ __forceinline__ void multiply(T (*sum)[4], const fragment_16bit &a,
+                                         const fragment_16bit &b) {
+#pragma unroll
+    for (int q = 0; q < 2; q++) {
+        mma_16x8(sum[q], a.x[0], a.x[1], a.x[2], a.x[3], b.x[2 * q], b.x[2 * q + 1], REAL());
+    }
 }
 
 template <typename T>
-__device__ __forceinline__ void multiply(T (*sum)[4], const fragment_16bit &a,
-                                         const fragment_16bit &b) {
-    mma(sum[0], a.x, b.x, REAL());
-    mma(sum[1], a.x, b.x + 2, REAL());
-}
-
-/* 8 x 8 x 4, of every chip from sm_80 on: at half the rate of 16 x 8 x 8 on sm_90. */
-__device__ __forceinline__ void mma_8x8x4(double *d, double a, double b) {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(d[0]), "+d"(d[1])
-        : "d"(a), "d"(b));
-}
-
-__device__ __forceinline__ void multiply(double (*sum)[4], const fragment_fp64 &a,
+__device__ __forceinline__ void multiply(T (*sum)[4], const fragment_fp64 &a,
                                          const fragment_fp64 &b) {
 #pragma unroll
     for (int q = 0; q < 2; q++) {
-        double *d = sum[q];
-#if __CUDA_ARCH__ >= 900
-        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3},"
-            " {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-            : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-            : "d"(a.x[0][0]), "d"(a.x[1][0]), "d"(a.x[0][1]), "d"(a.x[1][1]), "d"(b.x[q][0]),
-              "d"(b.x[q][1]));
-#else
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
-            mma_8x8x4(d, a.x[0][k], b.x[q][k]);
-            mma_8x8x4(d + 2, a.x[1][k], b.x[q][k]);
-        }
-#endif
+        mma_16x8(sum[q], a.x[0][0], a.x[1][0], a.x[0][1], a.x[1][1], b.x[q][0], b.x[q][1], REAL());
     }
 }
 
