@@ -108,17 +108,6 @@ def medians_beside(
     return of_peer, {name: statistics.median(times) for name, (_, times) in pairs.items()}
 
 
-def move_times(
-    lines: list[Record], missed: dict[Any, list[float]], row_of: Callable[[Record, str], Any]
-) -> None:
-    """Adds to each time of older kernels what a fit to these misses in newer ones, in the median:
-    `missed` has the microseconds, by row_of(line, name of the time)."""
-    by = {row: statistics.median(us) for row, us in missed.items()}
-    for line in lines:
-        for name, us in line["us"].items():
-            line["us"][name] = max(us / 2, us + by.get(row_of(line, name), 0))
-
-
 def error_of(torch: Any, a: Any, b: Any, out: Any) -> float:
     """Relative to the norm of the product in float64."""
     exact = a.double() @ b.double()

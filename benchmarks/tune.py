@@ -6,9 +6,9 @@
 
 The calls are drawn as in drawn.py, with other seeds, so what that reports judges the fit on calls
 which it has not seen. A call has the times of cuBLAS too, which the fit does not use. The second
-command first fits to half of the calls, and reports what choices cost in the other half. Kernels
-have changed since all records but the last of a type were made: the times of a row in them are
-moved by the median of what their fit misses in the last.
+command first fits to half of the calls, and reports what choices cost in the other half. It takes
+several records, of different types. Times of kernels that have changed are of no use: a new record
+of some minutes is.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import records
-from drawn import candidates_of, draw, lasting, medians_beside, move_times, seeded
+from drawn import candidates_of, draw, lasting, medians_beside, seeded
 from sweep import Shape, operands, shapes
 
 Record = dict[str, Any]
-# Times of tf32 are of tiles that no blocks share; what sharing saves the planner predicts.
-ALONE = {"tf32": {"multicast": 1, "multicast_a": 1}}
 TWINS = {"bf16": "fp16", "mma_bf16": "mma_fp16"}
 MOST_OPERATIONS = 2**37  # of one product
 # Of every 12 calls. Kernels for bfloat16 and float16 are the same, and fitted together.
@@ -70,7 +68,7 @@ def time_call(torch: Any, dtype: str, batch: int, shape: Shape, layout: str) -> 
     if dtype == "float32":
         work["cuBLAS TF32"] = partial(cublas, True)
     for name, params in candidates_of(dtype, ACCURACIES[-1], batch, shape, layout, far=4):
-        run = partial(smemkern.gemm, a, b, variant=name, out=out, **params, **ALONE.get(name, {}))
+        run = partial(smemkern.gemm, a, b, variant=name, out=out, **params)
         work[label_of(name, params)] = run
     peer, times = medians_beside(torch, partial(cublas, False), work, 0.0015)
     return {
@@ -108,7 +106,6 @@ def lines_of(calls: list[Record]) -> Iterator[Any]:
         for label, us in call["us"].items():
             name, *words = label.split()
             params = {key: int(value) for key, value in (word.split("=") for word in words)}
-            params |= ALONE.get(name, {})
             ms, same = us * 1e-3, {dtype: name}
             if dtype.endswith("float16"):
                 same["bfloat16" if dtype == "float16" else "float16"] = twins.get(name, name)
@@ -140,27 +137,8 @@ def predicted_of(table: list[Any], call: Record, accuracy: str, device: Any) -> 
     found = {}
     for index, time, _ in predicted:
         name, params = table[index].variant, table[index].params
-        fixed = ALONE.get(name, {})
-        found[label_of(name, {k: v for k, v in params.items() if k not in fixed})] = time
+        found[label_of(name, params)] = time
     return found
-
-
-def move_to(newest: list[Record], older: list[Record], table: list[Any], device: Any) -> None:
-    """Adds to a row's older times what the table is wrong by in the newest, in the median: of calls
-    of one alignment, since others take other code."""
-    from smemkern._variants.choices import alignment_of
-
-    def kind_of(call: Record, label: str) -> tuple[str, str, int]:
-        dtype, shape, layout = call["dtype"], tuple(call["shape"]), call["layout"]
-        return dtype, label, alignment_of(shape, dtype, layout)
-
-    missed: dict[tuple[str, str, int], list[float]] = {}
-    for call in newest:
-        predicted = predicted_of(table, call, accuracies_of(call["dtype"])[-1], device)
-        for label, us in call["us"].items():
-            if label in predicted:
-                missed.setdefault(kind_of(call, label), []).append(us - predicted[label])
-    move_times(older, missed, kind_of)
 
 
 def regret(table: list[Any], calls: list[Record], device: Any) -> dict[str, float]:
@@ -191,33 +169,16 @@ def main() -> None:
     times = [records.load(records.RESULTS / f"{name}.json") for name in names]
     device: Any = SimpleNamespace(sm=times[0]["sm"], multiprocessors=times[0]["multiprocessors"])
     table = cost_model.read(cost_model.PACKAGED)
-    # A record may be older than the table, and have times of sets that are gone.
-    labels = {label_of(row.variant, row.params) for row in table}
-    of_records = [
-        [
-            {**call, "us": {label: us for label, us in call["us"].items() if label in labels}}
-            for call in record["lines"]
-        ]
+    labels = {label_of(row.variant, row.params) for row in table}  # not cuBLAS
+    calls = [
+        {**call, "us": {label: us for label, us in call["us"].items() if label in labels}}
         for record in times
+        for call in record["lines"]
     ]
-    last = {call["dtype"]: at for at, some in enumerate(of_records) for call in some}
-    older, newest = list[Record](), list[Record]()
-    for at, some in enumerate(of_records):
-        for call in some:
-            (newest if at == last[call["dtype"]] else older).append(call)
-
-    alone = [row._replace(params=row.params | ALONE.get(row.variant, {})) for row in table]
-
-    def fitted_alone(some: list[Record]) -> list[Any]:
-        return list(Bench(Rows(lines_of(some)), device).fitted(alone)[0])
 
     def fitted(some: list[Record]) -> list[Any]:
-        rows = zip(fitted_alone(some), table, strict=True)
-        return [new._replace(params=old.params) for new, old in rows]
+        return list(Bench(Rows(lines_of(some)), device).fitted(table)[0])
 
-    if older:
-        move_to(newest, older, fitted_alone(older), device)
-    calls = older + newest
     half = fitted(calls[::2])
     for title, rows in (("packaged", table), ("fitted to the other half", half)):
         print(title, {kind: round(x, 4) for kind, x in regret(rows, calls[1::2], device).items()})

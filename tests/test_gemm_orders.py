@@ -14,6 +14,7 @@ SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # of rows by
 OTHER = {  # of rows for small products
     "sliced_k": {"block_m": 64, "thread_m": 8, "slices": 2},
     "small_k": {"block_m": 128, "thread_n": 1},
+    "direct": {"block_n": 16, "slices": 2},
 }
 CASES = [pytest.param(row, dtype, id=f"{row.name}-{dtype}") for row in ROWS for dtype in row.dtypes]
 ORDERS = [pytest.param(*pair, id="".join(pair)) for pair in itertools.product("CF", repeat=2)]
@@ -40,7 +41,7 @@ def lying(x, order):
 
 
 def test_there_are_such_rows():
-    assert {"mma_tf32x3", "mma_fp16", "mma_bf16", "sliced_k", "small_k"} <= {
+    assert {"mma_tf32x3", "mma_fp16", "mma_bf16", "sliced_k", "small_k", "direct"} <= {
         row.name for row in ROWS
     }
 
@@ -113,7 +114,7 @@ def assert_no_conflicts_in_reading(row, trace, of_a, of_b):
         for r in trace.shared
         if ("load" in r.op or "ldmatrix" in r.op) and r.file != "split_k.cuh"
     ]
-    assert reads
+    assert reads or row.name == "direct"  # which may have nothing in shared memory
     slow = [r for r in reads if r[4] != r.ideal]
     if row.name == "fp64" and of_a != of_b:
         assert [r for r in slow if r[4] != 2 * r.ideal] == []

@@ -1,4 +1,4 @@
-/* Predicted time of a variant: the sum of nine terms, each a count from its plan times a cost.
+/* Predicted time of a variant: the sum of thirteen terms, each a count from its plan times a cost.
  * They are enough to rank the rows, and few enough to be fitted to some dozens of runs.
  */
 #include "auto.h"
@@ -47,7 +47,7 @@ typedef struct tiling {
 } tiling;
 
 static bool is_aligned(const smk_query *q) {
-    return q->alignment == SMK_ALIGN_16;
+    return q->alignment >= SMK_ALIGN_16;
 }
 
 static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
@@ -161,6 +161,12 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     out[SMK_TERM_LINES] = c.time > 0 ? 0 : out[SMK_TERM_STEP] * c.lines;
     out[SMK_TERM_RESULT] = batch * m * n * t->dtype->itemsize * 1e-6;
     out[SMK_TERM_FAR] = out[SMK_TERM_BYTES] > IN_L2 ? out[SMK_TERM_BYTES] - IN_L2 : 0;
+    const int turned = !q->k_major[0] + !q->k_major[1];
+    out[SMK_TERM_TURNED_DEPTH] = turned * out[SMK_TERM_DEPTH];
+    out[SMK_TERM_TURNED_STEP] = turned * out[SMK_TERM_STEP];
+    out[SMK_TERM_SECTORS] = q->alignment < SMK_ALIGN_32 ? out[SMK_TERM_STEP] : 0;
+    out[SMK_TERM_RESULT_SECTORS] =
+        q->N * t->dtype->itemsize % SMK_ALIGN_32 ? out[SMK_TERM_RESULT] : 0;
 }
 
 bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
@@ -168,7 +174,8 @@ bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
     if ((t->side && side > t->side) || (q->only && q->only != t->variant)) return false;
     if (t->along >= 0 && t->along != is_along(q)) return false;
     return can_run(t->variant, q) && !strcmp(t->dtype->name, q->dtype) &&
-           t->accuracy <= q->accuracy && t->alignment == q->alignment;
+           t->accuracy <= q->accuracy &&
+           t->alignment == (q->alignment < SMK_ALIGN_16 ? q->alignment : SMK_ALIGN_16);
 }
 
 double smk_timing_predicts(const smk_timing *t, const smk_query *q) {

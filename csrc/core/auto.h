@@ -17,9 +17,14 @@ typedef enum smk_accuracy {
 
 extern const char *const smk_accuracy_names[SMK_N_ACCURACIES];
 
-/* Rows begin at multiples of 16 bytes, which TMA and 16-byte copies need; of 4, which cp.async
- * does; or anywhere. */
-typedef enum smk_alignment { SMK_ALIGN_1 = 1, SMK_ALIGN_4 = 4, SMK_ALIGN_16 = 16 } smk_alignment;
+/* Rows begin at multiples of 32 bytes, a sector; of 16, which TMA and 16-byte copies need; of 4,
+ * which cp.async does; or anywhere. Timings are of 16, 4 or 1. */
+typedef enum smk_alignment {
+    SMK_ALIGN_1 = 1,
+    SMK_ALIGN_4 = 4,
+    SMK_ALIGN_16 = 16,
+    SMK_ALIGN_32 = 32
+} smk_alignment;
 
 typedef struct smk_query {
     smk_op op;
@@ -46,6 +51,10 @@ enum {
     SMK_TERM_LINES,  /* SMK_TERM_STEP, by rows and columns of a tile that exist; plan_ring.c: 0 */
     SMK_TERM_RESULT, /* 10^6 bytes of C */
     SMK_TERM_FAR,    /* 10^6 bytes moved that L2 does not keep */
+    SMK_TERM_TURNED_DEPTH,   /* SMK_TERM_DEPTH, times the operands that are not K-major */
+    SMK_TERM_TURNED_STEP,    /* SMK_TERM_STEP, times these operands */
+    SMK_TERM_SECTORS,        /* SMK_TERM_STEP, if rows of A or B do not begin at sectors */
+    SMK_TERM_RESULT_SECTORS, /* SMK_TERM_RESULT, if rows of C do not */
     SMK_N_TERMS
 };
 

@@ -48,19 +48,22 @@ static int read_params(PyObject *params, smk_timing *out) {
     return 0;
 }
 
-static int read_alignment(int bytes, smk_alignment *out) {
+static int read_alignment(int bytes, smk_alignment most, smk_alignment *out) {
     *out = (smk_alignment)bytes;
-    if (bytes == SMK_ALIGN_1 || bytes == SMK_ALIGN_4 || bytes == SMK_ALIGN_16) return 0;
-    PyErr_Format(PyExc_ValueError, "alignment should be 1, 4 or 16 bytes, not %d", bytes);
+    if (bytes == SMK_ALIGN_1 || bytes == SMK_ALIGN_4 || bytes == SMK_ALIGN_16 || bytes == (int)most)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "alignment should be 1, 4%s or %d bytes, not %d",
+                 most > SMK_ALIGN_16 ? ", 16" : "", most, bytes);
     return -1;
 }
 
-/* Older tables have six costs; those of the other terms are 0. */
+/* Older tables have fewer costs, of the first terms; those of the others are 0. */
 static int read_costs(PyObject *costs, double out[SMK_N_TERMS]) {
     const Py_ssize_t n = PyTuple_GET_SIZE(costs);
-    if (n != SMK_N_TERMS && n != SMK_TERM_LINES) {
+    if (n < SMK_TERM_LINES || n > SMK_N_TERMS) {
         PyErr_Format(PyExc_TypeError,
-                     "a timing's costs should have length %d, or the older length %d, not %zd",
+                     "a timing's costs should have length %d, or %d at least in an older table, "
+                     "not %zd",
                      SMK_N_TERMS, SMK_TERM_LINES, n);
         return -1;
     }
@@ -98,7 +101,7 @@ static int read_timing(PyObject *entry, smk_timing *out) {
         return -1;
     }
     out->accuracy = (smk_accuracy)exact;
-    if (read_alignment(alignment, &out->alignment)) return -1;
+    if (read_alignment(alignment, SMK_ALIGN_16, &out->alignment)) return -1;
     out->side = side;
     return read_params(params, out);
 }
@@ -222,7 +225,7 @@ int request_choose(module_state *state, request *r, smk_query q, bool *with_valu
         if (r->variant || (r->variant = smk_default_variant(&q))) return 0;
         if (q.strides == SMK_ROWS) break;
         q.strides = SMK_ROWS;
-        q.alignment = SMK_ALIGN_16;
+        q.alignment = SMK_ALIGN_32;
         q.k_major[0] = true;
         q.k_major[1] = false;
     }
@@ -314,7 +317,8 @@ PyObject *choose_predict(PyObject *args) {
     }
     bool k_major[2];
     smk_alignment rows;
-    if (!read_layout(layout, k_major) || read_alignment(alignment, &rows)) return NULL;
+    if (!read_layout(layout, k_major) || read_alignment(alignment, SMK_ALIGN_32, &rows))
+        return NULL;
     const smk_query q = {.op = (smk_op)which,
                          .dtype = dtype,
                          .accuracy = (smk_accuracy)exact,

@@ -91,7 +91,10 @@ smk_alignment operand_alignment(PyArrayObject *array, bool on_device) {
         const bool unit = o.strides[d] == itemsize && !(is_column && d == o.ndim - 2);
         bits |= unit ? 0 : (npy_uintp)o.strides[d];
     }
-    return bits % 16 == 0 ? SMK_ALIGN_16 : bits % 4 == 0 ? SMK_ALIGN_4 : SMK_ALIGN_1;
+    return bits % 32 == 0   ? SMK_ALIGN_32
+           : bits % 16 == 0 ? SMK_ALIGN_16
+           : bits % 4 == 0  ? SMK_ALIGN_4
+                            : SMK_ALIGN_1;
 }
 
 bool operand_is_k_major(PyArrayObject *array, operand_shape one_dimensional) {

@@ -102,7 +102,7 @@ static smk_strides strides_after_packing(const request *r, PyArrayObject *const 
 
 /* A pipeline copies matrices to blocks with aligned rows, whatever the array's alignment is. */
 static smk_alignment alignment_of(const request *r, PyArrayObject *array) {
-    return r->is_pipeline && PyArray_NDIM(array) <= 2 ? SMK_ALIGN_16
+    return r->is_pipeline && PyArray_NDIM(array) <= 2 ? SMK_ALIGN_32
                                                       : operand_alignment(array, r->on_device);
 }
 

@@ -200,9 +200,9 @@ class Bench:
         for line in self:
             m, n, _ = line.shape
             fitting = timing.side == 0 or min(m, n) <= timing.side
-            alignment = alignment_of(line.shape, line.dtype, line.layout)
-            if line[:4] == timing[:4] and fitting and timing.alignment == alignment:
-                for _, _, own in _predict([timing], line, self.device):
+            if line[:4] == timing[:4] and fitting:
+                alignment = alignment_of(line.shape, line.dtype, line.layout)
+                for _, _, own in _predict([timing], line, self.device, alignment):
                     terms.append(own)
                     times.append(line.ms * 1e3)
                     fastest.append(self._fastest_ms[line.call] * 1e3)
@@ -396,25 +396,21 @@ def _device(name: str | None) -> Device:
 
 
 def _predict(
-    timings: Sequence[Timing], line: Line, on: Device
+    timings: Sequence[Timing], line: Line, on: Device, alignment: int
 ) -> list[tuple[int, float, tuple[float, ...]]]:
-    """(index, microseconds, terms) of each timing whose variant runs there, at any accuracy."""
-    m, n, k = line.shape
-    return [
-        found
-        for alignment in ALIGNMENTS
-        for found in _core.predict(
-            timings,
-            timings[0].op,
-            line.dtype,
-            ACCURACIES[-1],
-            (m, n, k, line.batch),
-            on.sm,
-            on.multiprocessors or 1,
-            line.layout,
-            alignment,
-        )
-    ]
+    """(index, microseconds, terms) of each timing of that alignment whose variant runs there, at
+    any accuracy."""
+    return _core.predict(
+        timings,
+        timings[0].op,
+        line.dtype,
+        ACCURACIES[-1],
+        (*line.shape, line.batch),
+        on.sm,
+        on.multiprocessors or 1,
+        line.layout,
+        alignment,
+    )
 
 
 def _candidates(op: str, dtypes: Sequence[str], on: Device) -> list[Named]:
@@ -424,7 +420,12 @@ def _candidates(op: str, dtypes: Sequence[str], on: Device) -> list[Named]:
         return [row.name for row in rows_of(op) if row.min_sm <= 10 * major + minor]
     timings = [t for t in cost_model.load(on.description) if t.op == op]
     least = [Line(op, "", {}, dtype, (1, 1, 1), 0.0, 0.0, 0.0) for dtype in dtypes if timings]
-    indices = {i for line in least for i, _, _ in _predict(timings, line, on)}
+    indices = {
+        i
+        for line in least
+        for alignment in ALIGNMENTS
+        for i, _, _ in _predict(timings, line, on, alignment)
+    }
     return [(timings[i].variant, timings[i].params) for i in sorted(indices)]
 
 

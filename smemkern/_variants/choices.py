@@ -39,7 +39,7 @@ class Choices(Rows[Choice]):
         return Table(("variant", "parameters", "microseconds", ""), rows)
 
 
-ALIGNMENTS = (16, 4, 1)  # bytes: of TMA and 16-byte copies; of cp.async; any
+ALIGNMENTS = (32, 16, 4, 1)  # bytes: a sector; of TMA and 16-byte copies; of cp.async; any
 
 
 def alignment_of(shape: tuple[int, ...], dtype: str, layout: str = "NN") -> int:
@@ -74,7 +74,7 @@ def choices(
         The number of products.
     layout : "NN", "NT", "TN" or "TT"
         T: A, or B, is the transpose of a row-major array, as in a.T.
-    alignment : 16, 4 or 1, optional
+    alignment : 32, 16, 4 or 1, optional
         Bytes that the rows of the operands begin at multiples of. None: those of contiguous
         arrays.
 
@@ -113,7 +113,7 @@ def choices(
     if alignment is None:
         alignment = alignment_of((m, n, k), dtype, layout)
     elif alignment not in ALIGNMENTS:
-        raise ValueError(f"alignment should be 16, 4 or 1 bytes, not {alignment!r}")
+        raise ValueError(f"alignment should be 32, 16, 4 or 1 bytes, not {alignment!r}")
     timings = cost_model.load(name)
     shape = (m, n, k, batch)
     fitting = _core.predict(

@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PACKAGED = Path(__file__).resolve().parent.parent / "timings.json"
-TERMS = ("call", "parts", "depth", "tile", "step", "bytes", "lines", "result", "far")
+TERMS = (
+    *("call", "parts", "depth", "tile", "step", "bytes", "lines", "result", "far"),
+    *("turned_depth", "turned_step", "sectors", "result_sectors"),
+)
 
 
 class Timing(NamedTuple):
@@ -30,7 +33,7 @@ class Timing(NamedTuple):
     accuracy: str  # of a float32 gemm: "float32", "norm", "tf32" or "tf32-norm"
     alignment: int  # bytes that rows of the operands begin at multiples of: 16, 4 or 1
     side: int  # for results with at most this many rows, or columns; 0: for all
-    microseconds: tuple[float, ...]  # per unit of each of TERMS; of the first six in older tables
+    microseconds: tuple[float, ...]  # per unit of each of TERMS; of the first ones in older tables
     along: int = -1  # 1: if the larger operand lies along K; 0: if across; -1: always
 
     @property

@@ -181,7 +181,8 @@ static void plan_flow(input *in) {
 
 static void choose(input *in) {
     static const char *const dtypes[] = {"float32", "float64", "float16", "bfloat16", "b8", "b128"};
-    static const smk_alignment alignments[] = {SMK_ALIGN_1, SMK_ALIGN_4, SMK_ALIGN_16};
+    static const smk_alignment alignments[] = {SMK_ALIGN_1, SMK_ALIGN_4, SMK_ALIGN_16,
+                                               SMK_ALIGN_32};
     smk_query q = {.op = (smk_op)(take(in, 1) % SMK_N_OPS),
                    .dtype = dtypes[take(in, 1) % 6],
                    .accuracy = (smk_accuracy)(take(in, 1) % SMK_N_ACCURACIES),
@@ -192,7 +193,7 @@ static void choose(input *in) {
                    .K = size_of(in, 40),
                    .batch = size_of(in, 20),
                    .strides = (smk_strides)(take(in, 1) % 3),
-                   .alignment = alignments[take(in, 1) % 3]};
+                   .alignment = alignments[take(in, 1) % 4]};
     smk_timing timing = {.variant = variant_of(in, q.op), .accuracy = q.accuracy};
     timing.dtype = &timing.variant->dtypes[take(in, 1) % (unsigned)timing.variant->n_dtypes];
     if (!values_of(in, timing.variant, timing.dtype, timing.values)) return;
