@@ -1,5 +1,5 @@
-/* Predicted time of a variant: the sum of thirteen terms, each a count from its plan times a cost.
- * They are enough to rank the rows, and few enough to be fitted to some dozens of runs.
+/* Predicted time of a variant: the sum of its terms, each a count from its plan times a cost.
+ * They are enough to rank the rows, and few enough to be fitted to some hundreds of runs.
  */
 #include "auto.h"
 
@@ -161,9 +161,10 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     out[SMK_TERM_LINES] = c.time > 0 ? 0 : out[SMK_TERM_STEP] * c.lines;
     out[SMK_TERM_RESULT] = batch * m * n * t->dtype->itemsize * 1e-6;
     out[SMK_TERM_FAR] = out[SMK_TERM_BYTES] > IN_L2 ? out[SMK_TERM_BYTES] - IN_L2 : 0;
-    const int turned = !q->k_major[0] + !q->k_major[1];
-    out[SMK_TERM_TURNED_DEPTH] = turned * out[SMK_TERM_DEPTH];
-    out[SMK_TERM_TURNED_STEP] = turned * out[SMK_TERM_STEP];
+    const int layout = 2 * !q->k_major[0] + q->k_major[1];
+    out[SMK_TERM_TURNED] = (!q->k_major[0] + !q->k_major[1]) * out[SMK_TERM_DEPTH];
+    for (int i = 0; i < 4; i++)
+        out[SMK_TERM_LAYOUT + i] = i == layout ? out[SMK_TERM_STEP] : 0;
     out[SMK_TERM_SECTORS] = q->alignment < SMK_ALIGN_32 ? out[SMK_TERM_STEP] : 0;
     out[SMK_TERM_RESULT_SECTORS] =
         q->N * t->dtype->itemsize % SMK_ALIGN_32 ? out[SMK_TERM_RESULT] : 0;

@@ -51,8 +51,9 @@ enum {
     SMK_TERM_LINES,  /* SMK_TERM_STEP, by rows and columns of a tile that exist; plan_ring.c: 0 */
     SMK_TERM_RESULT, /* 10^6 bytes of C */
     SMK_TERM_FAR,    /* 10^6 bytes moved that L2 does not keep */
-    SMK_TERM_TURNED_DEPTH,   /* SMK_TERM_DEPTH, times the operands that are not K-major */
-    SMK_TERM_TURNED_STEP,    /* SMK_TERM_STEP, times these operands */
+    SMK_TERM_TURNED, /* SMK_TERM_DEPTH, times the operands that are not K-major */
+    SMK_TERM_LAYOUT, /* SMK_TERM_STEP, if the layout is NN; then of NT, TN and TT */
+    SMK_TERM_LAYOUT_LAST = SMK_TERM_LAYOUT + 3,
     SMK_TERM_SECTORS,        /* SMK_TERM_STEP, if rows of A or B do not begin at sectors */
     SMK_TERM_RESULT_SECTORS, /* SMK_TERM_RESULT, if rows of C do not */
     SMK_N_TERMS

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 PACKAGED = Path(__file__).resolve().parent.parent / "timings.json"
 TERMS = (
     *("call", "parts", "depth", "tile", "step", "bytes", "lines", "result", "far"),
-    *("turned_depth", "turned_step", "sectors", "result_sectors"),
+    *("turned", "step_nn", "step_nt", "step_tn", "step_tt", "sectors", "result_sectors"),
 )
 
 
