@@ -59,8 +59,8 @@ KINDS = (*order.KINDS, "bounds", "value", "term", "choice")
 # Rows of which only the kernels for rows are, beside their order: those for columns differ in which
 # way copies go.
 ROWS_ONLY = ("mma_tf32x3", "mma_tf32", "mma_fp16", "mma_bf16")
-SAMPLED = ("simt", *ROWS_ONLY, *ORDER_ONLY)
-EACH_TYPE = ("sliced_k", "small_k")  # of which each type's image is taken apart
+SAMPLED = ("simt", "direct", *ROWS_ONLY, *ORDER_ONLY)
+EACH_TYPE = ("sliced_k", "small_k", "direct")  # of which each type's image is taken apart
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out
 RESULTS = records.RESULTS / "mutation.json.xz"

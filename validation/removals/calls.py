@@ -40,6 +40,7 @@ LONG = {
     ),
     "sliced_k": [(35, 45, 300)],
     "small_k": [(35, 45, 150)],
+    "direct": [(35, 45, 150), (48, 48, 160)],  # by elements, and by vectors
     **dict.fromkeys(("tma", "tf32", "tf32x3", "fp16x3"), [(65, 64, 264), (130, 45, 263)]),
     **dict.fromkeys(("fp16", "bf16", "fp16x1"), [(65, 64, 520), (130, 45, 519)]),
     "fp16x3_guarded": [(65, 64, 264), (130, 45, 263)],
@@ -152,7 +153,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     gemm = image.variant if image.op == "gemm" else ""
     whole = {**every, "split": 1} if row.rate else every  # no split-K
     # Whether column-major operands have code of their own.
-    by_order = row.rate or row.wgmma or row.ozaki or gemm == "small_k"
+    by_order = row.rate or row.wgmma or row.ozaki or gemm in ("small_k", "direct")
     for shape in (*LONG.get(gemm, ()), *(ROUNDS if row.skinny else ())):
         yield arguments(image, shape, rng), whole
     for shape in (
