@@ -54,13 +54,14 @@ from rows import parameter_sets, table
 KINDS = (*order.KINDS, "bounds", "value", "term", "choice")
 # Of ORDER_ONLY everything that orders accesses goes, in every kernel that the calls launch. From
 # sm_90 on checks are TMA's, which has no instructions for them; skinny's reads are moved inside the
-# matrix, and its checks, as sliced_k's and small_k's, say which numbers are added up;
+# matrix, and its checks, as sliced_k's, small_k's and direct's, say which numbers are added up;
 # sector_aligned has a way for each kind of edge, each unrolled.
 # Rows of which only the kernels for rows are, beside their order: those for columns differ in which
 # way copies go.
 ROWS_ONLY = ("mma_tf32x3", "mma_tf32", "mma_fp16", "mma_bf16")
-SAMPLED = ("simt", "direct", *ROWS_ONLY, *ORDER_ONLY)
+SAMPLED = ("simt", *ROWS_ONLY, *ORDER_ONLY)
 EACH_TYPE = ("sliced_k", "small_k", "direct")  # of which each type's image is taken apart
+EACH_SET = ("direct",)  # and each set's: one has a barrier, one does not
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out
 RESULTS = records.RESULTS / "mutation.json.xz"
@@ -95,7 +96,8 @@ def images(fast: bool) -> list[Image]:
             continue
         one = table()[row.op, row.name]
         some = 1 if fast or row.name in SAMPLED else None
-        for params in parameter_sets(row)[:some]:
+        with_ptx = parameter_sets(row)[: len(one.prebuilt) - len(one.tuned)]
+        for params in with_ptx[: None if row.name in EACH_SET and not fast else some]:
             for dtype in row.dtypes[: None if row.name in EACH_TYPE and not fast else some]:
                 values = {**one.prebuilt[0], **params}
                 runtime = {p.name: p.default for p in one.params if p.runtime}
