@@ -110,8 +110,8 @@ def test_each_wait_is_needed(there, instead, tmp_path, nvrtc):
     code = (
         "import sys, numpy as np, smemkern\n"
         "smemkern._core.configure(sys.argv[1], sys.argv[2])\n"
-        "a, b = np.ones((256, 1024), 'f2'), np.ones((1024, 64), 'f2')\n"
-        "trace = smemkern.trace('gemm', a, b, variant='fp16', block_m=64, block_n=64, split=1,\n"
+        "a, b = np.ones((256, 1024), 'f4'), np.ones((1024, 64), 'f4')\n"
+        "trace = smemkern.trace('gemm', a, b, variant='tf32', block_m=64, block_n=64, split=1,\n"
         "                       swapped=1, multicast=4)\n"
         "print(len(trace.hazards), *trace.hazards, sep='\\n')\n"
     )

@@ -204,7 +204,7 @@ def commands_of_the_page():
 
 
 def test_the_commands_of_the_page(tmp_path):
-    """All but the installation."""
+    """All but the installation, which is that of .ci/run."""
     install, *commands = commands_of_the_page()
     assert install == "pip install ." and len(commands) == 2
     command = tmp_path / "bin" / "smemkern"
@@ -214,20 +214,6 @@ def test_the_commands_of_the_page(tmp_path):
     path = f"{command.parent}:{os.environ['PATH']}"
     done = follow_the_page(tmp_path, commands, {**os.environ, "PATH": path})
     assert not done.stderr and done.stdout.startswith("sum: ")
-
-
-@pytest.mark.long(instead="the commands without the installation")
-def test_the_page_in_a_clone(tmp_path):
-    """The three commands as they are, in a clone of the last commit and a new environment."""
-    commands = commands_of_the_page()
-    root, clone, venv = run_programs.ROOT, tmp_path / "clone", tmp_path / "venv"
-    if not (root / ".git").exists():
-        pytest.skip("needs a repository")
-    subprocess.run(["git", "clone", "-q", root, clone], check=True)
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    known = {name: value for name, value in os.environ.items() if not name.startswith("SMEMKERN_")}
-    known.pop("PYTHONPATH", None)
-    follow_the_page(clone, commands, {**known, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}"})
 
 
 def test_machine_code_only(compiled, run_program):
