@@ -400,12 +400,13 @@ def _predict(
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, microseconds, terms) of each timing of that alignment whose variant runs there, at
     any accuracy."""
+    m, n, k = line.shape
     return _core.predict(
         timings,
         timings[0].op,
         line.dtype,
         ACCURACIES[-1],
-        (*line.shape, line.batch),
+        (m, n, k, line.batch),
         on.sm,
         on.multiprocessors or 1,
         line.layout,
