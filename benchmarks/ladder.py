@@ -30,7 +30,8 @@ SQUARE, LARGE, ODD, LARGEST = [1024] * 3, [4096] * 3, [4095, 4097, 4093], [8192]
 # tensor cores. Variants whose name ends in x3 compute three products for one.
 FFMA, DMMA, TF32, HALVES = 256, 256, 2048, 4096
 RATES = {
-    **{"fp64": DMMA, "cuBLAS TF32": TF32, "tf32": TF32, "tf32x3": TF32 / 3, "mma_tf32x3": TF32 / 3},
+    **{"cuBLAS TF32": TF32, "tf32": TF32, "tf32x3": TF32 / 3},
+    **{"mma_tf32": TF32, "mma_tf32x3": TF32 / 3},
     **{
         "fp16x3": HALVES / 3,
         "fp16x3_guarded": HALVES / 3,
@@ -45,6 +46,7 @@ RATES = {
     },
 }
 OF_TYPE = {"float32": FFMA, "float64": DMMA, "float16": HALVES, "bfloat16": HALVES}
+BY_DMMA = ("cuBLAS", "fp64", "sliced_k", "small_k", "direct")  # in float64; others by FMA units
 OF_SM_90 = ("H100", "H200")
 
 TF32_BITS = 10
@@ -93,8 +95,8 @@ def ceiling(results: Record, name: str, dtype: str) -> float:
     if not any(gpu in part["gpu"] for gpu in OF_SM_90):
         return math.nan
     rate = RATES.get(name, OF_TYPE[dtype])
-    if dtype == "float64" and name not in ("fp64", "cuBLAS"):
-        rate /= 2  # FMA units, not tensor cores
+    if dtype == "float64" and name not in (*BY_DMMA, *RATES):
+        rate /= 2
     return rate * part["multiprocessors"] * float(part["sm_clock_mhz"]) * 1e-6
 
 
@@ -123,8 +125,9 @@ def _group(name: str) -> str:
 
 def entries(results: Record) -> list[Entry]:
     """The variants measured at 4096^3, in the table's order; each group begins with cuBLAS."""
-    # The skinny variants are for few rows or columns, not for 4096.
-    names = [name for op, name in table() if op == "gemm" and not name.startswith("skinny")]
+    # Not those for few rows or columns, or for tiny products.
+    others = ("skinny", "skinny_mma", "direct")
+    names = [name for op, name in table() if op == "gemm" and name not in others]
     found: list[Entry] = []
     groups = {
         "fp32": ("cuBLAS", ["float32"]),
@@ -136,7 +139,8 @@ def entries(results: Record) -> list[Entry]:
     for group, (peer, dtypes) in groups.items():
         rungs = [name for name in names if _group(name) == group]
         if group == "fp64":  # also the variant that each differs from, which uses FMA units
-            rungs = [r for name in rungs for r in (table()["gemm", name].differs_from, name) if r]
+            both = (r for name in rungs for r in (table()["gemm", name].differs_from, name) if r)
+            rungs = list(dict.fromkeys(both))
         for dtype in dtypes:
             own = [name for name in rungs if dtype in table()["gemm", name].dtypes]
             of_group = []

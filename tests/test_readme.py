@@ -76,6 +76,17 @@ def test_picture(tables, tmp_path):
     assert not tables.ladder.is_fresh({"gemm": {**results["gemm"], "lines": lines}}, files[0])
 
 
+def test_no_variant_exceeds_its_ceiling(tables):
+    """That is: each has the ceiling of the units that it computes with. Each group of the picture
+    has a variant once."""
+    for results in tables.gpus():
+        for line in results["gemm"]["lines"]:
+            top = tables.ladder.ceiling(results, line["variant"], line["dtype"])
+            assert line["tflops"] < top, (results["gemm"]["gpu"], line)
+        bars = [(entry.group, entry.name) for entry in tables.ladder.entries(results)]
+        assert len(bars) == len({*bars})
+
+
 def test_tables_take_numbers_from_results(tables):
     facts = dict(gpu="G", driver="1", toolkit="13.0", date="2026-01-01", commit="abc", torch="2")
     facts |= dict(multiprocessors=100, sm_clock_mhz="1953.125")  # a peak of 50 TFLOP/s
