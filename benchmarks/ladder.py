@@ -46,7 +46,7 @@ RATES = {
     },
 }
 OF_TYPE = {"float32": FFMA, "float64": DMMA, "float16": HALVES, "bfloat16": HALVES}
-BY_DMMA = ("cuBLAS", "fp64", "sliced_k", "small_k", "direct")  # in float64; others by FMA units
+BY_DMMA = ("cuBLAS", "fp64", "small_k", "direct")  # in float64; others by FMA units
 OF_SM_90 = ("H100", "H200")
 
 TF32_BITS = 10

@@ -97,7 +97,7 @@ def rungs(results: Record | None, *, brief: bool = False) -> str:
         if not own and at[1] is None:
             continue
         double = None
-        if own and dtype != "float64":
+        if own and dtype != "float64" and "float64" in steps[name].dtypes:
             double = find(results, "gemm", name, dtype="float64", shape=LARGE, params=params)
         top = ladder.ceiling(results, name, dtype)
         error = value(at[1], "error")

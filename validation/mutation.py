@@ -60,7 +60,7 @@ KINDS = (*order.KINDS, "bounds", "value", "term", "choice")
 # way copies go.
 ROWS_ONLY = ("mma_tf32x3", "mma_tf32", "mma_fp16", "mma_bf16")
 SAMPLED = ("simt", *ROWS_ONLY, *ORDER_ONLY)
-EACH_TYPE = ("sliced_k", "small_k", "direct")  # of which each type's image is taken apart
+EACH_TYPE = ("small_k", "direct")  # of which each type's image is taken apart
 EACH_SET = ("direct",)  # and each set's: one has a barrier, one does not
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out

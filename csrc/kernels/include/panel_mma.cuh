@@ -1,4 +1,4 @@
-/* Operands of gemm_sliced_k and gemm_small_k in 16 bits and fp64: panels in shared memory for MMA.
+/* Operands of gemm_small_k in 16 bits and fp64: panels in shared memory for MMA.
  *
  * An operand's lines are the rows of A or the columns of B. A panel consists of rows of memory, so
  * it is K-major (rows of A) or MN-major (rows of B) as the matrix is:

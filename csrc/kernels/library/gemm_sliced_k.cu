@@ -21,23 +21,26 @@
  * C is stored through shared memory, so that a request's lanes lie along a row: sliced_k_sums.cuh.
  * Banks: sliced_k_copies.cuh. Of 8 lanes, 0, 1, 4, 5 have one row, 2, 3, 6, 7 another. Lanes l and
  * l^1 share a row, l and l^2 a column, so loads of both operands merge: 2 wavefronts per request.
- * 16 bits and fp64: the same tiles and slices, multiplied by MMAs, which take a tenth of the
- * instructions. The panel has the matrix's type, and all of it is waited for at once, because an MMA
- * leaves little to hide a second wait behind: panel_mma.cuh, sliced_k_mma.cuh.
  * Differs from pipelined by having no ring, and by warps that split K.
  */
-#define FFMA_OF(type) FFMA_OF_##type
-#define BY_FFMA(type) FFMA_OF(type)
-#define FFMA_OF_float 1 /* the other types have MMAs that lose nothing */
-#if BY_FFMA(REAL)
 #include "sliced_k_copies.cuh"
 #include "sliced_k_sums.cuh"
-#include "sliced_k_work.cuh"
-#else
-#include "sliced_k_mma.cuh"
-#endif
+#include "split_k.cuh"
 
-#if BY_FFMA(REAL)
+/* The work of a block: k = first..end - 1 of the tile of C at (row, column). */
+typedef struct block_work {
+    long long row, column, first, end;
+    int part;
+} block_work;
+
+__device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
+    const int item = (int)blockIdx.x, part = divide(item, g.tiles.by_all);
+    const tile_place tile = place(item - part * g.tiles.down * g.tiles.across, g.tiles);
+    const part_range range = range_of(part, g.tiles);
+    return {(long long)tile.row * BLOCK_M, (long long)tile.column * BLOCK_N,
+            (long long)range.first * CHUNK, min((long long)range.end * CHUNK, g.K), part};
+}
+
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ uint4 bytes[];
     float *shared = reinterpret_cast<float *>(bytes);
@@ -117,15 +120,8 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     }
 }
 
-#endif
-
 /* Registers per thread at most, and with them the resident blocks per multiprocessor. */
-#if BY_FFMA(REAL)
 constexpr int REGISTERS = THREAD_M * THREAD_N <= 16 ? 80 : THREAD_M * THREAD_N <= 32 ? 128 : 248;
-#else
-constexpr int SUMS = THREAD_M * THREAD_N * sizeof(part_sum) / 4;
-constexpr int REGISTERS = SUMS <= 8 * BYTES - 32 * (BYTES == 8) ? 128 : SUMS <= 64 ? 168 : 248;
-#endif
 constexpr int BLOCKS = THREADS * REGISTERS < 65536 ? 65536 / REGISTERS / THREADS : 1;
 
 #define SLICED_K(name, of_a, of_b)                                                                 \
