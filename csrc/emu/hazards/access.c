@@ -222,7 +222,13 @@ static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, ep
     const uint64_t offset = r->address[lane] - (s->is_shared ? 0 : s->base);
     const epoch in_flight =
         is_in_flight(r, s->is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
-    if (offset >= s->bytes || r->width > s->bytes - offset) return;
+    if (offset >= s->bytes) return;
+    emu_request inside;
+    if (r->width > s->bytes - offset) { /* a bulk copy's last chunk may end after its buffer */
+        inside = *r;
+        inside.width = (uint32_t)(s->bytes - offset);
+        r = &inside;
+    }
     if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
     if (writes(r->operation))
         write_granules(d, s, r, lane, now, in_flight);
