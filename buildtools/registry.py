@@ -50,13 +50,14 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # largest opt-in limit of any architecture
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("tuned", "require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "overlaps", "rate", "clusters", "both_orders", "skinny"),
-    "ozaki",
+    *("accuracy", "product_bits", "portable", "overlaps", "rate", "clusters", "both_orders"),
+    *("skinny", "ozaki"),
     *("any_strides", "boxes", "default_on"),
 }
 _WGMMA_KEYS = {"operand", "terms", "b_by_rows", "guarded", "by_columns"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
 DEVICES = ("cuda", "emu")
+ACCURACIES = ("float32", "norm", "tf32", "tf32-norm")  # smk_accuracy
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
@@ -114,6 +115,7 @@ class Row:
     shared_bytes: str
     input: str
     output: str
+    accuracy: str  # of the results: one of ACCURACIES
     product_bits: int  # correct bits per product; 0: all of the type's
     portable: bool
     overlaps: bool  # its launches may begin early; each kernel waits, from sm_90 on
@@ -281,6 +283,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         shared_bytes=_get(entry, "shared_bytes", str, where, "0"),
         input=_get(entry, "input", str, where) if probe else "0",
         output=_get(entry, "output", str, where) if probe else "0",
+        accuracy=_accuracy(entry, where),
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
         overlaps=_get(entry, "overlaps", bool, where, False),
@@ -352,6 +355,13 @@ def _default_on(entry: Mapping[str, object], where: str) -> tuple[str, ...]:
     if any(device not in DEVICES for device in devices):
         raise TableError(f"{where}: default_on = {devices!r}; known: {', '.join(DEVICES)}")
     return tuple(devices)
+
+
+def _accuracy(entry: Mapping[str, object], where: str) -> str:
+    accuracy = _get(entry, "accuracy", str, where, ACCURACIES[0])
+    if accuracy not in ACCURACIES:
+        raise TableError(f"{where}: accuracy = {accuracy!r}; known: {', '.join(ACCURACIES)}")
+    return accuracy
 
 
 def _wgmma(entry: object, where: str) -> Wgmma:

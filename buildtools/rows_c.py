@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .registry import DTYPES, TABLE, Row
+from .registry import ACCURACIES, DTYPES, TABLE, Row
 
 
 def c_source(rows: Sequence[Row]) -> str:
@@ -130,6 +130,9 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_dtypes = {len(row.dtypes)},"
     yield f"        .params = {f'params_{row.stem}' if row.params else 'NULL'},"
     yield f"        .n_params = {len(row.params)},"
+    if row.accuracy != ACCURACIES[0]:
+        name = row.accuracy.upper().replace("-", "_")
+        yield f"        .accuracy = SMK_ACCURACY_{name},"
     yield f"        .product_bits = {row.product_bits},"
     yield f"        .portable = {str(row.portable).lower()},"
     yield f"        .overlaps = {str(row.overlaps).lower()},"

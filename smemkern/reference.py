@@ -41,13 +41,16 @@ def gemm_bound(
     beta: float = 0.0,
     c: Array | None = None,
     product_bits: int | None = None,
+    in_norm: bool = False,
 ) -> tuple[Array, Array]:
     """The exact result of gemm, and a bound of the rounding error of each element.
 
     (K + 2) eps (|alpha| |A||B| + |beta C|) bounds every summation order, with or without fused
     multiply-adds. It also covers tensor cores, which truncate instead of rounding. eps is that of
     the accumulator: float32's for 16-bit types, whose result is rounded once more. Products with
-    fewer bits (`Variant.product_bits`) add 2^-bits |A||B|.
+    fewer bits (`Variant.product_bits`) add 2^-bits |A||B|. `in_norm`: element (i, j) of |A||B| is
+    the norm of row i of A times that of column j of B, which is more; so of variants whose
+    `Variant.accuracy` is "norm" or "tf32-norm", such as ozaki2.
 
     Returns
     -------
@@ -58,7 +61,8 @@ def gemm_bound(
     single = dtype.itemsize <= 4
     wide = np.float64 if single else np.longdouble
     a, b = a.astype(wide), b.astype(wide)
-    exact, size = alpha * np.matmul(a, b), abs(alpha) * np.matmul(abs(a), abs(b))
+    exact = alpha * np.matmul(a, b)
+    size = abs(alpha) * (_norms(a, b) if in_norm else np.matmul(abs(a), abs(b)))
     products = 0.0 if product_bits is None else 2.0**-product_bits * size
     if c is not None:
         exact, size = exact + beta * c.astype(wide), size + abs(beta * c.astype(wide))
@@ -67,6 +71,13 @@ def gemm_bound(
         last = _precision(dtype)
         bound = bound + float(last.eps) * abs(exact) + float(last.smallest_subnormal)
     return exact, bound
+
+
+def _norms(a: Array, b: Array) -> Array:
+    """The norm of each row of a times that of each column of b."""
+    rows = np.sqrt(np.sum(a * a, axis=-1, keepdims=True))
+    columns = np.sqrt(np.sum(b * b, axis=max(-2, -b.ndim), keepdims=True))
+    return np.asarray(np.matmul(rows, columns))
 
 
 def _precision(dtype: np.dtype[Any]) -> Any:

@@ -154,10 +154,10 @@ function meanTime(emulator) {
  * The shortest time of a traced run of each case's first step, in milliseconds. In rounds, by one
  * instance: V8 compiles hot functions again, in the background.
  */
-function rateCases(Emulator, module, cases) {
+function rateCases(Emulator, module, { rounds, cases }) {
   const emulator = new Emulator(module);
   const best = cases.map(() => Infinity);
-  for (let round = 0; round < 4; round++)
+  for (let round = 0; round < rounds; round++)
     cases.forEach(({ steps: [step] }, k) => {
       emulator.load(step.ptx);
       prepare(emulator, step);

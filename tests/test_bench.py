@@ -12,7 +12,7 @@ from smemkern import _core
 from smemkern._performance.bench import Bench, Line, fit
 from smemkern._render.rows import Rows
 from smemkern._variants import cost_model
-from smemkern._variants.choices import LAYOUTS, alignment_of
+from smemkern._variants.choices import ACCURACIES, LAYOUTS, alignment_of
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
@@ -146,7 +146,7 @@ def as_timed(timings, device, shapes, scale):
             alignment = alignment_of(shape, timing.dtype)
             if timing.alignment == min(alignment, 16) and not 0 < timing.side < min(shape[:2]):
                 for _, us, _ in predicted(
-                    [timing], shape, timing.dtype, timing.accuracy, alignment=alignment
+                    [timing], shape, timing.dtype, ACCURACIES[-1], alignment=alignment
                 ):
                     ms = us * scale / 1e3
                     lines.append(Line(*timing[:4], shape, ms=ms, best_ms=0.0, rate=0.0))
@@ -171,7 +171,7 @@ def test_retuning_is_kept(config):
         for shape in {16: CUBES, 4: even, 1: odd}[old.alignment]:
             if 0 < old.side < min(shape[:2]):
                 continue
-            ask = shape, old.dtype, old.accuracy, 90, alignment_of(shape, old.dtype)
+            ask = shape, old.dtype, ACCURACIES[-1], 90, alignment_of(shape, old.dtype)
             pairs = zip(predicted([new], *ask), predicted([old], *ask), strict=True)
             for (_, slow, _), (_, fast, _) in pairs:
                 assert slow == pytest.approx(2 * fast, rel=0.03)
@@ -201,7 +201,6 @@ def test_a_broken_table_is_told(config):
     [
         ({"op": "gem"}, "no gem variant"),
         ({"dtype": "int8"}, "of int8"),
-        ({"accuracy": "half"}, "with accuracy 'half'"),
         ({"params": {"tile": 5000}}, "no parameter 'tile'"),
         ({"params": {f"p{i}": 1 for i in range(20)}}, "fewer parameters"),
         ({"microseconds": (1.0,)}, "length 16, or 6 at least in an older table, not 1"),
@@ -226,7 +225,6 @@ def test_a_prediction_is_the_sum_of_its_terms():
         "tiled",
         {"tile": 32},
         "float32",
-        "float32",
         16,
         0,
         (1.0, 5.0, 10.0, 100.0, 1000.0, 1e4, 3.0, 7.0, 9.0)
@@ -246,10 +244,11 @@ def test_a_prediction_is_the_sum_of_its_terms():
 
 def terms_of(variant, shape, dtype="float32", alignment=16, layout="NN", **params):
     timing = cost_model.Timing(
-        *("gemm", variant, params, dtype, "float32", min(alignment, 16), 0),
+        *("gemm", variant, params, dtype, min(alignment, 16), 0),
         (1.0,) * len(cost_model.TERMS),
     )
-    [(_, _, terms)] = predicted([timing], shape, dtype, alignment=alignment, layout=layout)
+    asked = shape, dtype, ACCURACIES[-1]
+    [(_, _, terms)] = predicted([timing], *asked, alignment=alignment, layout=layout)
     return dict(zip(cost_model.TERMS, terms, strict=True))
 
 
@@ -366,7 +365,7 @@ def test_terms_of_rows_that_do_not_begin_at_sectors(alignment, n):
 
 @pytest.mark.parametrize("costs", [6, 9])
 def test_older_tables_have_fewer_costs(costs):
-    timing = cost_model.Timing("gemm", "tiled", {}, "float32", "float32", 16, 0, (2.0,) * costs)
+    timing = cost_model.Timing("gemm", "tiled", {}, "float32", 16, 0, (2.0,) * costs)
     [(_, us, terms)] = predicted([timing], (512, 512, 512))
     assert us == pytest.approx(2 * sum(terms[:costs]))
 
@@ -393,11 +392,10 @@ def test_bytes_that_are_moved():
 
 
 def test_rows_that_do_not_fit():
-    def row(variant, dtype="float32", accuracy="float32", alignment=16, side=0):
-        return cost_model.Timing("gemm", variant, {}, dtype, accuracy, alignment, side, (1.0,) * 6)
+    def row(variant, dtype="float32", alignment=16, side=0):
+        return cost_model.Timing("gemm", variant, {}, dtype, alignment, side, (1.0,) * 6)
 
-    table = [row("tiled"), row("tf32", accuracy="tf32"), row("fp16x3", accuracy="norm")]
-    table += [row("fp16x1", accuracy="tf32-norm")]
+    table = [row("tiled"), row("tf32"), row("fp16x3"), row("fp16x1")]
     table += [row("fp16", "float16"), row("tiled", alignment=1), row("fp64", "float64")]
 
     def fitting(shape=(64, 64, 64), **question):
@@ -418,7 +416,7 @@ def test_rows_that_do_not_fit():
 
 
 def test_rows_for_one_order_of_the_larger_operand():
-    row = cost_model.Timing("gemm", "skinny", {}, "float32", "float32", 16, 0, (1.0,) * 6)
+    row = cost_model.Timing("gemm", "skinny", {}, "float32", 16, 0, (1.0,) * 6)
     table = [row._replace(along=1), row._replace(along=0)]
     tall, wide = (64, 8, 64), (8, 64, 64)
     orders = {(tall, "NN"): 0, (tall, "NT"): 0, (tall, "TN"): 1, (wide, "NN"): 1, (wide, "NT"): 0}
@@ -435,8 +433,8 @@ def test_choices(dtype, accuracy):
         [row] = [r for r in smemkern.variants("gemm") if r.name == found[0].variant]
         assert dtype in row.dtypes
         if dtype == "float32" and accuracy == "float32":
+            assert row.accuracy == "float32"
             assert row.product_bits is None or row.product_bits >= 20
-            assert row.name != "fp16x3"
     with pytest.raises(ValueError, match="accuracy"):
         smemkern.choices(1, 1, 1, accuracy="half")
 
@@ -447,9 +445,7 @@ def test_auto_takes_what_is_predicted_to_be_fastest(rng):
     a, b = rng.standard_normal((2, 256, 256)).astype("f4")
     try:
         for name, params in (("tiled", {"tile": 8}), ("simt", {}), ("mma_tf32x3", {"stages": 2})):
-            timing = cost_model.Timing(
-                "gemm", name, params, "float32", "float32", 16, 0, (1.0,) * 6
-            )
+            timing = cost_model.Timing("gemm", name, params, "float32", 16, 0, (1.0,) * 6)
             _core.set_timings(0, [timing])
             named = smemkern.gemm(a, b, variant=name, device="cuda", **params)
             assert np.array_equal(smemkern.gemm(a, b, device="cuda"), named)

@@ -15,6 +15,7 @@ import pytest
 
 import smemkern
 from checks import assert_gemm, assert_same_bits
+from smemkern import reference
 from smemkern._variants.registry import kernel_file
 
 ROWS = [row for row in smemkern.variants("gemm") if "moduli" in row.params]
@@ -117,6 +118,17 @@ def test_large_times_small(row, moduli, device, seed):
 
 
 # ---- errors
+
+
+@EACH
+def test_short_sums(row, device, seed):
+    """A large element of a row times a small one of a column, and the reverse: the sum is much less
+    than the norms, to which the error is relative."""
+    a, b = seed.standard_normal((400, 2)), seed.standard_normal((2, 300))
+    result = product(row, a, b, device)
+    assert_gemm(result, a, b, row=row)
+    exact, of_sums = reference.gemm_bound(a, b)
+    assert np.any(abs(result - exact) > of_sums)
 
 
 @EACH

@@ -7,8 +7,6 @@
 
 #include "plan_parts.h"
 
-const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32", "tf32-norm"};
-
 static const smk_dtype *dtype_of(const smk_variant *variant, const char *name) {
     for (int i = 0; i < variant->n_dtypes; i++)
         if (!strcmp(variant->dtypes[i].name, name)) return &variant->dtypes[i];
@@ -175,7 +173,7 @@ bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
     if ((t->side && side > t->side) || (q->only && q->only != t->variant)) return false;
     if (t->along >= 0 && t->along != is_along(q)) return false;
     return can_run(t->variant, q) && !strcmp(t->dtype->name, q->dtype) &&
-           t->accuracy <= q->accuracy &&
+           t->variant->accuracy <= q->accuracy &&
            t->alignment == (q->alignment < SMK_ALIGN_16 ? q->alignment : SMK_ALIGN_16);
 }
 

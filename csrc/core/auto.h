@@ -6,17 +6,6 @@
 
 #include "registry.h"
 
-/* Accuracy that a float32 gemm has to have. Each value also allows the ones before it. */
-typedef enum smk_accuracy {
-    SMK_ACCURACY_FLOAT32,   /* elementwise as accurate as fp32 sums; the default */
-    SMK_ACCURACY_NORM,      /* in norm: small elements of rows with large ones may lose bits */
-    SMK_ACCURACY_TF32,      /* operands rounded to tf32 */
-    SMK_ACCURACY_TF32_NORM, /* tf32's in norm: rounded after rows and columns are scaled */
-    SMK_N_ACCURACIES
-} smk_accuracy;
-
-extern const char *const smk_accuracy_names[SMK_N_ACCURACIES];
-
 /* Rows begin at multiples of 32 bytes, a sector; of 16, which TMA and 16-byte copies need; of 4,
  * which cp.async does; or anywhere. Timings are of 16, 4 or 1. */
 typedef enum smk_alignment {
@@ -64,7 +53,6 @@ typedef struct smk_timing {
     const smk_variant *variant;
     const smk_dtype *dtype;
     int64_t values[SMK_MAX_PARAMS];
-    smk_accuracy accuracy;   /* of the variant's results */
     smk_alignment alignment; /* of the operands that were timed */
     int64_t side;            /* max of min(M, N) that it applies to; 0: no limit */
     int along;               /* 1: if the larger operand lies along K; 0: if across; -1: always */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 const char *const smk_op_names[SMK_N_OPS] = {"gemm", "transpose", "probe"};
+const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32", "tf32-norm"};
 
 const smk_variant *smk_variant_find(smk_op op, const char *name) {
     for (size_t i = 0; i < smk_n_variants; i++)

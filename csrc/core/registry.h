@@ -114,6 +114,18 @@ typedef struct smk_transpose_kernels {
 /* Devices on which a variant is the default of variant "auto": smk_default_variant. */
 enum { SMK_DEFAULT_EMU = 1, SMK_DEFAULT_CUDA = 2 };
 
+/* Accuracy of a gemm's results, which a variant has and a call asks for. Each value also allows the
+ * ones before it. */
+typedef enum smk_accuracy {
+    SMK_ACCURACY_FLOAT32,   /* elementwise as accurate as fp32 sums; the default */
+    SMK_ACCURACY_NORM,      /* in norm: small elements of rows with large ones may lose bits */
+    SMK_ACCURACY_TF32,      /* operands rounded to tf32 */
+    SMK_ACCURACY_TF32_NORM, /* tf32's in norm: rounded after rows and columns are scaled */
+    SMK_N_ACCURACIES
+} smk_accuracy;
+
+extern const char *const smk_accuracy_names[SMK_N_ACCURACIES];
+
 typedef struct smk_variant {
     smk_op op;
     const char *name;
@@ -125,6 +137,7 @@ typedef struct smk_variant {
     int n_dtypes;
     const smk_param *params;
     int n_params;
+    smk_accuracy accuracy;
     int product_bits; /* correct bits per product; 0: all bits of the type */
     bool overlaps; /* compiled for sm_90 or newer, all its kernels wait for the previous launch */
     bool portable; /* runs on newer chips too: no instructions of min_sm alone ("sm_90a") */

@@ -1,7 +1,7 @@
 /* Selects the variant for "auto" by predicted time, from one table of measured timings per GPU.
  *
  * smemkern._variants.cost_model loads each table once: a list of
- * (op, variant, params, dtype, accuracy, alignment, side, (SMK_N_TERMS microseconds), along=-1).
+ * (op, variant, params, dtype, alignment, side, (SMK_N_TERMS microseconds), along=-1).
  */
 #include "choose.h"
 
@@ -75,7 +75,7 @@ static int read_costs(PyObject *costs, double out[SMK_N_TERMS]) {
 }
 
 static int read_timing(PyObject *entry, smk_timing *out) {
-    const char *op, *variant, *dtype, *accuracy;
+    const char *op, *variant, *dtype;
     PyObject *params;
     int alignment;
     PyObject *costs;
@@ -85,22 +85,18 @@ static int read_timing(PyObject *entry, smk_timing *out) {
     }
     long long side;
     out->along = -1;
-    if (!PyArg_ParseTuple(entry, "ssO!ssiLO!|i:timing", &op, &variant, &PyDict_Type, &params,
-                          &dtype, &accuracy, &alignment, &side, &PyTuple_Type, &costs,
-                          &out->along) ||
+    if (!PyArg_ParseTuple(entry, "ssO!siLO!|i:timing", &op, &variant, &PyDict_Type, &params, &dtype,
+                          &alignment, &side, &PyTuple_Type, &costs, &out->along) ||
         read_costs(costs, out->cost))
         return -1;
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
-    const int exact = name_in(smk_accuracy_names, SMK_N_ACCURACIES, accuracy);
     out->variant = which < 0 ? NULL : smk_variant_find((smk_op)which, variant);
     for (int i = 0; out->variant && i < out->variant->n_dtypes; i++)
         if (strcmp(out->variant->dtypes[i].name, dtype) == 0) out->dtype = &out->variant->dtypes[i];
-    if (out->dtype == NULL || exact < 0) {
-        PyErr_Format(PyExc_ValueError, "there is no %s variant '%s' of %s with accuracy '%s'", op,
-                     variant, dtype, accuracy);
+    if (out->dtype == NULL) {
+        PyErr_Format(PyExc_ValueError, "there is no %s variant '%s' of %s", op, variant, dtype);
         return -1;
     }
-    out->accuracy = (smk_accuracy)exact;
     if (read_alignment(alignment, SMK_ALIGN_16, &out->alignment)) return -1;
     out->side = side;
     return read_params(params, out);

@@ -148,6 +148,8 @@ def facts(row: Variant) -> str:
     operand = "a, b" if row.op == "gemm" else "x"
     said = [f'`smemkern.{row.op}({operand}, variant="{row.name}")`', ", ".join(row.dtypes)]
     said.append(f"from compute capability {major}.{minor} on")
+    if row.accuracy != "float32":
+        said.append(f"[accuracy](../../choosing.md#which-variants-are-considered) `{row.accuracy}`")
     if row.product_bits is not None:
         said.append(f"products right to {row.product_bits} bits")
     if row.differs_from:

@@ -462,4 +462,4 @@ def _kind(timing: Timing) -> str:
 
 
 def _name(line: Line) -> str:
-    return Timing(line.op, line.variant, line.params, line.dtype, "", False, 0, ()).name
+    return Timing(line.op, line.variant, line.params, line.dtype, 1, 0, ()).name

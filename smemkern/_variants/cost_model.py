@@ -30,7 +30,6 @@ class Timing(NamedTuple):
     variant: str
     params: dict[str, int]
     dtype: str
-    accuracy: str  # of a float32 gemm: "float32", "norm", "tf32" or "tf32-norm"
     alignment: int  # bytes that rows of the operands begin at multiples of: 16, 4 or 1
     side: int  # for results with at most this many rows, or columns; 0: for all
     microseconds: tuple[float, ...]  # per unit of each of TERMS; of the first ones in older tables
@@ -51,10 +50,11 @@ def stored(gpu: str) -> Path:
 
 def read(path: Path) -> list[Timing]:
     record = json.loads(path.read_text(encoding="utf-8"))
-    return [
-        Timing(**{**entry, "microseconds": tuple(entry["microseconds"])})
-        for entry in record["timings"]
-    ]
+    read = []
+    for entry in record["timings"]:
+        entry.pop("accuracy", None)  # older tables repeat the variant's
+        read.append(Timing(**{**entry, "microseconds": tuple(entry["microseconds"])}))
+    return read
 
 
 def write(path: Path, timings: list[Timing], facts: Mapping[str, Any]) -> None:

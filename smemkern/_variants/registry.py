@@ -44,6 +44,7 @@ class Variant(NamedTuple):
     min_sm: int  # 80: compute capability 8.0
     dtypes: tuple[str, ...]  # such as "float32"; for transposes sizes in bits, "b8" to "b128"
     params: Mapping[str, Param]
+    accuracy: str  # of its results; smemkern.gemm explains the names
     product_bits: int | None  # correct bits of each product; None: all that the type has
     strides: str  # operands read in place: contiguous "rows", "rows or columns", or "any" strides
 
@@ -56,6 +57,8 @@ class Variant(NamedTuple):
             ("runs on", f"sm_{self.min_sm} and later"),
             ("reads in place", self.strides),
         ]
+        if self.accuracy != "float32":
+            facts.append(("accuracy", self.accuracy))
         if self.product_bits is not None:
             facts.append(("bits per product", str(self.product_bits)))
         nodes: list[Node] = [Heading(f"{self.op} {self.name}"), Facts(facts)]

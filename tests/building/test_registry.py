@@ -111,6 +111,13 @@ def test_product_bits(tmp_path):
     assert text.index(".product_bits = 20,") < text.index(".product_bits = 0,")
 
 
+def test_accuracy(tmp_path):
+    rows = read(tmp_path, GOOD.replace('name = "first"', 'name = "first"\naccuracy = "tf32-norm"'))
+    assert rows_c.c_source(rows).count(".accuracy = SMK_ACCURACY_TF32_NORM,") == 1
+    with pytest.raises(registry.TableError, match="accuracy = 'half'; known: float32, norm"):
+        read(tmp_path, GOOD.replace('name = "first"', 'name = "first"\naccuracy = "half"'))
+
+
 def test_text_is_quoted_for_c(tmp_path):
     rows = read(tmp_path, GOOD.replace('"a summary"', r'"a \"b\" \\ 3×f"', 1))
     assert r'.summary = "a \"b\" \\ 3\303\227f",' in rows_c.c_source(rows)

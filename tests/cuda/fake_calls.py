@@ -47,7 +47,7 @@ def predicted() -> None:
     exact = a.astype("f8") @ b
     for best, other in (("naive", "tf32x3"), ("tf32x3", "naive")):
         terms = {best: (1.0,) * 6, other: (2.0,) * 6}
-        kinds = "float32", "float32", 16, 0
+        kinds = "float32", 16, 0
         timings = [cost_model.Timing("gemm", row, {}, *kinds, terms[row]) for row in terms]
         _core.set_timings(0, timings)
         searched = fake.searched  # for the largest elements, by tf32x3 alone

@@ -193,7 +193,7 @@ def expected() -> None:
     """The smaller operand is one block where the product is known to take little time."""
 
     def steps(m: int, n: int, variant: str, microseconds: float) -> int:
-        timing = ("gemm", variant, {}, "float32", "float32", 16, 0, (microseconds, *[0] * 5))
+        timing = ("gemm", variant, {}, "float32", 16, 0, (microseconds, *[0] * 5))
         smemkern._core.set_timings(0, [timing])
         gemm(floats(m, 4), floats(4, n))
         return smemkern.last_transfer().steps
