@@ -1,5 +1,6 @@
 """smemkern.bench, the fit of what "auto" predicts by, and what it then chooses."""
 
+import json
 import math
 
 import numpy as np
@@ -361,6 +362,14 @@ def test_terms_of_rows_that_do_not_begin_at_sectors(alignment, n):
     terms = terms_of("direct", (96, n, 96), "float64", alignment)
     assert terms["sectors"] == (0 if alignment == 32 else terms["step"])
     assert terms["result_sectors"] == (0 if n == 96 else terms["result"])
+
+
+def test_older_tables_repeat_the_accuracy_of_the_variant(tmp_path):
+    new = json.loads(cost_model.PACKAGED.read_text(encoding="utf-8"))
+    old = {**new, "timings": [{**entry, "accuracy": "norm"} for entry in new["timings"]]}
+    table = tmp_path / "old.json"
+    table.write_text(json.dumps(old))
+    assert cost_model.read(table) == cost_model.read(cost_model.PACKAGED)
 
 
 @pytest.mark.parametrize("costs", [6, 9])

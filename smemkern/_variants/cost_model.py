@@ -50,11 +50,12 @@ def stored(gpu: str) -> Path:
 
 def read(path: Path) -> list[Timing]:
     record = json.loads(path.read_text(encoding="utf-8"))
-    read = []
+    timings = []
     for entry in record["timings"]:
-        entry.pop("accuracy", None)  # older tables repeat the variant's
-        read.append(Timing(**{**entry, "microseconds": tuple(entry["microseconds"])}))
-    return read
+        values = {**entry, "microseconds": tuple(entry["microseconds"])}
+        values.pop("accuracy", None)  # older tables repeat the variant's
+        timings.append(Timing(**values))
+    return timings
 
 
 def write(path: Path, timings: list[Timing], facts: Mapping[str, Any]) -> None:
