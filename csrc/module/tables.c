@@ -64,12 +64,11 @@ PyObject *table_variants(void) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < smk_n_variants; i++) {
         const smk_variant *variant = &smk_variants[i];
-        if (append(list,
-                   Py_BuildValue("(ssszlNNsNs)", smk_op_names[variant->op], variant->name,
-                                 variant->summary, variant->differs_from, (long)variant->min_sm,
-                                 dtypes_of(variant), params_of(variant),
-                                 smk_accuracy_names[variant->accuracy], product_bits(variant),
-                                 strides[smk_strides_of(variant)]))) {
+        if (append(list, Py_BuildValue("(ssszlNNsNs)", smk_op_names[variant->op], variant->name,
+                                       variant->summary, variant->differs_from,
+                                       (long)variant->min_sm, dtypes_of(variant),
+                                       params_of(variant), smk_accuracy_names[variant->accuracy],
+                                       product_bits(variant), strides[smk_strides_of(variant)]))) {
             Py_CLEAR(list);
         }
     }

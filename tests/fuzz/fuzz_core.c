@@ -194,7 +194,7 @@ static void choose(input *in) {
                    .batch = size_of(in, 20),
                    .strides = (smk_strides)(take(in, 1) % 3),
                    .alignment = alignments[take(in, 1) % 4]};
-    smk_timing timing = {.variant = variant_of(in, q.op), .accuracy = q.accuracy};
+    smk_timing timing = {.variant = variant_of(in, q.op)};
     timing.dtype = &timing.variant->dtypes[take(in, 1) % (unsigned)timing.variant->n_dtypes];
     if (!values_of(in, timing.variant, timing.dtype, timing.values)) return;
     timing.alignment = alignments[take(in, 1) % 3];
