@@ -493,6 +493,42 @@ def test_misuse_is_named(nvrtc, body, message):
         k(1, 1, m, np.zeros(1024, "u1"), device="emu")
 
 
+BESIDE = r"""
+extern "C" __global__ void k(const __grid_constant__ Map map, char *y, int first, int pitch) {
+    unsigned char *tile = aligned();
+    int c[5] = {};
+    for (int k = threadIdx.x; k < 8 * pitch; k += 32) tile[k] = k;
+    fence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        store_box(tile, map, c);
+        commit();
+        wait_group<0>();
+    }
+    if (threadIdx.x == 1)
+        for (int row = 0; row < 8; row++)
+            for (int k = first; k < pitch; k++) y[row * pitch + k] = -1;
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4"])
+def test_what_is_beside_a_stored_row_is_not_accessed(nvrtc, drawn, dtype):
+    """A row of a tensor that ends within 16 bytes: another thread writes what follows it, or also
+    its last element, which is a race."""
+    source = HELPERS + BULK + COPIES + BESIDE
+    k = smemkern.Kernel(source, "k", options=("-arch=compute_90", "-DRANK=2"))
+    width = 64 // np.dtype(dtype).itemsize
+    columns = drawn.choice([n for n in range(1, width) if n * 4 % width])
+    for shared in (0, 1):
+        y = np.zeros((8, width), dtype)
+        tensor = smemkern.TensorMap(y[:, :columns], (8, width))
+        first = int(columns - shared) * y.itemsize
+        trace = smemkern.trace(k, 1, 32, tensor, y, first, 64, shared_bytes=2048)
+        assert [h.kind for h in trace.hazards] == ["WAW"] * shared
+        assert sum(h.count for h in trace.hazards) in (0, 8 * shared, 8 * shared * y.itemsize)
+
+
 def test_parameters_that_are_no_map(nvrtc):
     k = kernel("load_one", 2)
     m = smemkern.TensorMap(np.zeros((8, 8), "f4"), (8, 8))

@@ -222,13 +222,7 @@ static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, ep
     const uint64_t offset = r->address[lane] - (s->is_shared ? 0 : s->base);
     const epoch in_flight =
         is_in_flight(r, s->is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
-    if (offset >= s->bytes) return;
-    emu_request inside;
-    if (r->width > s->bytes - offset) { /* a bulk copy's last chunk may end after its buffer */
-        inside = *r;
-        inside.width = (uint32_t)(s->bytes - offset);
-        r = &inside;
-    }
+    if (offset >= s->bytes || r->width > s->bytes - offset) return;
     if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
     if (writes(r->operation))
         write_granules(d, s, r, lane, now, in_flight);
@@ -293,7 +287,23 @@ static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
     return s;
 }
 
+/* A bulk copy that ends within a chunk, as two requests of whole accesses. */
+static void access_end_of_copy(detector *d, const emu_request *r) {
+    emu_request part = *r;
+    const uint32_t last = 1u << (LANES - 1 - __builtin_clz(r->active));
+    part.excess = 0;
+    part.active &= ~last;
+    if (part.active) access_request(d, &part);
+    part.active = last;
+    part.width -= r->excess;
+    access_request(d, &part);
+}
+
 void access_request(detector *d, const emu_request *r) {
+    if (r->excess) {
+        access_end_of_copy(d, r);
+        return;
+    }
     detector_switch(d, r->member);
     if (d->n_undefined && r->active)
         undefined_request(d, r, &d->hazards->sites.sites[site_number(d, r)]);

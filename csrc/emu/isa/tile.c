@@ -107,8 +107,10 @@ static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
         lanes_u64 piece;
         for (uint64_t l = 0; l < LANES; l++)
             piece[l] = from + (l < pieces ? l : 0) * TILE_CHUNK;
+        const uint64_t after = from + pieces * TILE_CHUNK; /* the last chunk */
         observe_bulk(x->w, x->i, x->lane, x->tile->space, x->operation, TILE_CHUNK, piece,
-                     pieces >= LANES ? FULL : (1u << pieces) - 1);
+                     pieces >= LANES ? FULL : (1u << pieces) - 1,
+                     pieces > LANES ? 0 : (uint32_t)(after - end));
     }
 }
 

@@ -130,10 +130,11 @@ void observe_copy(const warp *w, const insn *i, const uint64_t *address, const u
 }
 
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
-                  uint32_t width, const uint64_t *address, uint32_t active) {
+                  uint32_t width, const uint64_t *address, uint32_t active, uint32_t excess) {
     lanes_u64 offset;
     emu_request request = request_of(w, i, space, operation, width, active, address);
     request.bulk_lane = (uint32_t)lane;
+    request.excess = excess;
     if (space == PTX_SHARED) {
         request.owner = member_of(w->block, address[first_lane(active)]);
         for (int l = 0; l < LANES; l++)

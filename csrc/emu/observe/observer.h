@@ -52,6 +52,7 @@ typedef struct emu_request {
     /* EMU_BULK_READ of global memory with no active lane: how many sectors of zeros the copy
      * supplies for the part of its box outside the tensor; `address` is not valid */
     uint32_t filled;
+    uint32_t excess;    /* EMU_BULK_*: bytes of the last lane's chunk that are not accessed */
     uint32_t bulk_lane; /* EMU_BULK_*: the lane that issued the copy; EMU_MATRIX_READ: 0 */
     uint32_t block[3];
     uint32_t member; /* of its group (machine/block_group.h), the block ... */
