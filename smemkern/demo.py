@@ -91,9 +91,7 @@ class Product(NamedTuple):
 def product(m: int, n: int, k: int, dtype: str, row: Variant) -> Product:
     rng = np.random.default_rng(m + n + k)
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
-    in_norm = row.accuracy.endswith("norm")
-    bound = reference.gemm_bound(a, b, product_bits=row.product_bits, in_norm=in_norm)
-    return Product(a, b, *bound)
+    return Product(a, b, *reference.gemm_bound(a, b, **reference.bound_keywords(row)))
 
 
 def exact_error(result: Array, expected: Array) -> float:

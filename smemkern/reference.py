@@ -48,9 +48,8 @@ def gemm_bound(
     (K + 2) eps (|alpha| |A||B| + |beta C|) bounds every summation order, with or without fused
     multiply-adds. It also covers tensor cores, which truncate instead of rounding. eps is that of
     the accumulator: float32's for 16-bit types, whose result is rounded once more. Products with
-    fewer bits (`Variant.product_bits`) add 2^-bits |A||B|. `in_norm`: element (i, j) of |A||B| is
-    the norm of row i of A times that of column j of B, which is more; so of variants whose
-    `Variant.accuracy` is "norm" or "tf32-norm", such as ozaki2.
+    fewer bits add 2^-bits |A||B|. `in_norm`: element (i, j) of |A||B| is the norm of row i of A
+    times that of column j of B, which is more. `bound_keywords` has both of a variant.
 
     Returns
     -------
@@ -71,6 +70,16 @@ def gemm_bound(
         last = _precision(dtype)
         bound = bound + float(last.eps) * abs(exact) + float(last.smallest_subnormal)
     return exact, bound
+
+
+def bound_keywords(row: Any) -> dict[str, Any]:
+    """The keywords of gemm_bound for results of a row of the registry.
+
+    ozaki2 is accurate in norm. So is a row of fp16 terms, but its 2^-product_bits |A||B| has room
+    for what small elements of N(0, 1) lose.
+    """
+    bits = row.product_bits or None
+    return {"product_bits": bits, "in_norm": row.accuracy == "norm" and bits is None}
 
 
 def _norms(a: Array, b: Array) -> Array:

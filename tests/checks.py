@@ -10,7 +10,7 @@ import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 import numpy as np
 
 import smemkern
-from smemkern.reference import gemm_bound
+from smemkern.reference import bound_keywords, gemm_bound
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "validation"))
@@ -50,19 +50,10 @@ def malloc_bytes():
         return 0
 
 
-def allowed(row):
-    """What gemm_bound takes of a row. fp16 terms lose less of N(0, 1) than a norm allows."""
-    if row is None:
-        return {}
-    return {
-        "product_bits": row.product_bits,
-        "in_norm": row.accuracy == "norm" and row.product_bits is None,
-    }
-
-
 def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None, row=None):
     """Every element of the result is within what rounding explains; `row` has made it."""
-    exact, bound = gemm_bound(a, b, alpha=alpha, beta=beta, c=c, **allowed(row))
+    of_row = bound_keywords(row) if row else {}
+    exact, bound = gemm_bound(a, b, alpha=alpha, beta=beta, c=c, **of_row)
     assert result.dtype == np.result_type(a, b).newbyteorder("=")
     assert np.shape(result) == np.shape(exact)
     good = abs(result.astype(exact.dtype) - exact) <= bound  # False where anything is NaN

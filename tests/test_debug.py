@@ -627,6 +627,15 @@ def test_at_a_terminal(sum_call, tmp_path, with_toolkit):
         timeout=30,
         dimensions=(40, 90),
     )
+
+    def repeat(send, expected):
+        """Until it is seen: a line editor that starts does not see what comes early."""
+        for _ in range(20):
+            send()
+            if child.expect([expected, pexpect.TIMEOUT], timeout=1.5) == 0:
+                return
+        raise AssertionError(f"{expected} was not seen")
+
     child.expect("Type help")
     child.expect("smemkern")
     child.send("break 9\r")
@@ -637,17 +646,11 @@ def test_at_a_terminal(sum_call, tmp_path, with_toolkit):
     child.expect("Id  block")
     child.send("nonsense\r")
     child.expect("Undefined command")
-    for _ in range(20):  # a line editor that starts does not see an early interrupt
-        child.sendintr()
-        if child.expect(["Quit", pexpect.TIMEOUT], timeout=1.5) == 0:
-            break
+    repeat(child.sendintr, "Quit")
     child.send("print 40 + 2\r")
     child.expect(r"\$1 = 42")
     child.expect(r"\(smemkern\)")
-    for _ in range(20):  # nor does it see an early end of input
-        child.sendeof()
-        if child.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=1.5) == 0:
-            break
+    repeat(child.sendeof, pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
 

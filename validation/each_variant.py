@@ -20,7 +20,7 @@ import smemkern
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from rows import parameter_sets
-from smemkern.reference import gemm_bound
+from smemkern.reference import bound_keywords, gemm_bound
 
 # Not a multiple of any tile, smaller than a tile, slightly larger, a single element, K = 0.
 GEMM_SHAPES = [(67, 45, 31), (5, 129, 7), (64, 64, 64), (130, 66, 36), (1, 1, 1), (33, 17, 0)]
@@ -79,13 +79,7 @@ def gemm_calls(
                     smemkern.gemm(
                         a, b, variant=row.name, out=out, beta=beta, device=device, **params
                     )
-                    wanted, allowed = gemm_bound(
-                        *(a, b),
-                        beta=beta,
-                        c=c,
-                        product_bits=row.product_bits,
-                        in_norm=row.accuracy.endswith("norm"),
-                    )
+                    wanted, allowed = gemm_bound(a, b, beta=beta, c=c, **bound_keywords(row))
                     off = np.abs(out.astype(wanted.dtype) - wanted)
                     error = float(np.max(off / np.maximum(allowed, np.finfo("f4").tiny)))
                     yield f"{dtype} {params} {m}x{n}x{k} beta={beta}", error

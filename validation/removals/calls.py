@@ -119,13 +119,11 @@ def is_right(
     image: Image, given: list[np.ndarray], result: np.ndarray, keywords: dict[str, Any]
 ) -> bool:
     if image.op == "gemm":
-        row = table()[image.op, image.variant]
         exact, allowed = reference.gemm_bound(
             *given,
             beta=keywords.get("beta", 0.0),
             c=np.full(result.shape, OLD, result.dtype),
-            product_bits=row.product_bits or None,
-            in_norm=row.accuracy == "norm" and not row.product_bits,
+            **reference.bound_keywords(table()[image.op, image.variant]),
         )
         return bool(np.all(np.abs(result.astype(exact.dtype) - exact) <= allowed))
     if image.op == "transpose":

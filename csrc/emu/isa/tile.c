@@ -102,15 +102,14 @@ static bool write_run(void *context, uint64_t address, uint64_t bytes, uint64_t 
 
 static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
     const uint64_t begin = address & ~(uint64_t)(TILE_CHUNK - 1), end = address + bytes;
+    const uint32_t excess = (uint32_t)(-end % TILE_CHUNK); /* of the last chunk */
     for (uint64_t from = begin; from < end; from += LANES * TILE_CHUNK) {
         const uint64_t pieces = (end - from + TILE_CHUNK - 1) / TILE_CHUNK;
         lanes_u64 piece;
         for (uint64_t l = 0; l < LANES; l++)
             piece[l] = from + (l < pieces ? l : 0) * TILE_CHUNK;
-        const uint64_t after = from + pieces * TILE_CHUNK; /* the last chunk */
         observe_bulk(x->w, x->i, x->lane, x->tile->space, x->operation, TILE_CHUNK, piece,
-                     pieces >= LANES ? FULL : (1u << pieces) - 1,
-                     pieces > LANES ? 0 : (uint32_t)(after - end));
+                     pieces >= LANES ? FULL : (1u << pieces) - 1, pieces > LANES ? 0 : excess);
     }
 }
 

@@ -1,6 +1,6 @@
 /* MMAs of 16 rows of A and 8 columns of B: k = 16 in 16 bits, with fp32 sums, and k = 8 in fp64.
  *
- * Registers of lane 4 g + t. A register of A or B is a word: two adjacent k in 16 bits, one in fp64.
+ * Registers of lane 4 g + t. Those of A and B hold a word: two adjacent k in 16 bits, one in fp64.
  *   a0: row g, word t of k        a2: row g, word t + 4           b0: column g, word t
  *   a1: row g + 8, word t         a3: row g + 8, word t + 4       b1: column g, word t + 4
  *   d[0], d[1]: row g of C, columns 2 t and 2 t + 1               d[2], d[3]: row g + 8, the same
