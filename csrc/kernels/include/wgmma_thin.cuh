@@ -151,7 +151,7 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), 1, [&] { at = work(first); });
     if (all.parts > 1) all.begin(r.more, THREADS - 1, CONSUMERS);
     wait_for_launch_before();
-    if (multiplies(warp)) {
+    if (MULTIPLIES(warp)) {
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         if (all.parts > 1) cluster_wait();      /* all have begun */
