@@ -17,9 +17,10 @@ sys.path.insert(0, str(ROOT / "validation"))
 from malloc_use import used  # noqa: E402
 
 HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
+IMAGES = Path(smemkern._core.config()["images"])  # of the package's kernels
 # Whether the kernels are nvcc's, as in wheels. A build on a machine without a GPU takes NVRTC's
 # (docs/install.md).
-NVCC_IMAGES = any(Path(smemkern._core.config()["images"]).glob("*.fatbin"))
+NVCC_IMAGES = any(IMAGES.glob("*.fatbin"))
 
 
 def environment(*folders, **variables):

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import smemkern
-from checks import environment
+from checks import IMAGES, environment
 
-IMAGES = Path(smemkern._core.config()["images"])
 SEVERAL = sorted(  # of rows whose launches overlap
     path.name for path in IMAGES.glob("gemm_*.ptx") if "griddepcontrol" in path.read_text()
 )

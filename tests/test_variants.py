@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import smemkern
+from checks import IMAGES
 from smemkern import reference
 
 KERNELS = Path(smemkern._core.config()["kernels"])
-IMAGES = Path(smemkern._core.config()["images"])
 ROWS = [pytest.param(row, id=f"{row.op}-{row.name}") for row in smemkern.variants()]
 
 

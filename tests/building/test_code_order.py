@@ -1,14 +1,12 @@
 """Where ptxas puts the code of kernels whose warps have different work."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-import smemkern
+from checks import IMAGES
 from smemkern._compiler import cuda_tools
 
-IMAGES = Path(smemkern._core.config()["images"])
 NEAR = 8192  # bytes of machine code
 
 
@@ -25,11 +23,8 @@ def test_the_first_copy_is_near_the_beginning(image, entry):
     """The code after it, of what multiplies, is up to 100 KB long, and each line that is fetched
     delays the first copy: MULTIPLIES in wgmma_ring.cuh."""
     try:
-        cubin = cuda_tools.compiled(
-            (IMAGES / f"{image}.ptx").read_text(),
-            entry,
-        ).cubin
-        text = cuda_tools.disassembly(cubin)
+        made = cuda_tools.compiled((IMAGES / f"{image}.ptx").read_text(), entry)
+        text = cuda_tools.disassembly(made.cubin)
     except cuda_tools.ToolError as error:
         pytest.skip(str(error))
     copies = re.findall(r"/\*([0-9a-f]+)\*/\s+UTMALDG", text)

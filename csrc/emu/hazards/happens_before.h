@@ -122,7 +122,7 @@ typedef struct own_release {
     struct block_release *release; /* ... to later blocks */
 } own_release;
 
-/* Of an address: a counter to which all threads release has no later writes by one of them. */
+/* How many of them an address keeps, the newest: all threads may release to one counter. */
 enum { MOST_OWNED = 24 };
 
 /* The chain of observations of an address, as its next reader finds it. */
@@ -134,7 +134,7 @@ typedef struct sync_object {
     uint32_t member;                        /* ... and the block in it */
     released *released[N_WAYS];             /* by threads of that group */
     struct block_release *releases[N_WAYS]; /* the last one, for later blocks */
-    own_release *owned;                     /* by threads of that group, newest first: MOST_OWNED */
+    own_release *owned;                     /* by threads of that group, newest first */
 } sync_object;
 
 /* A thread's last release fence, and what the thread knew there. */

@@ -8,8 +8,8 @@
 #include "hopper.cuh"
 
 /* Whether a warp is one of those that multiply. Their branch of a kernel comes first and returns:
- * otherwise ptxas puts the code that copies at the end, up to 100 KB from the beginning. It does so
- * with a function, too: this is a macro. */
+ * otherwise ptxas puts the code that copies at the end, up to 150 KB from the beginning. A macro,
+ * because it does so with a function, too. */
 #define MULTIPLIES(warp) ((warp) >= 4)
 
 typedef struct ring {
