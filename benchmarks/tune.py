@@ -17,6 +17,7 @@ import argparse
 import math
 import random
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from sweep import Shape, operands, shapes
 Record = dict[str, Any]
 TWINS = {"bf16": "fp16", "mma_bf16": "mma_fp16"}
 MOST_OPERATIONS = 2**37  # of one product
+FEW = 100  # times of a row: with fewer it keeps its costs. Far slower rows are not timed
 # Of every 12 calls. Kernels for bfloat16 and float16 are the same, and fitted together.
 TYPES = ("float32", "float64", "bfloat16") * 3 + ("float32", "float16", "float16")
 
@@ -169,11 +171,16 @@ def main() -> None:
     times = [records.load(records.RESULTS / f"{name}.json") for name in names]
     device: Any = SimpleNamespace(sm=times[0]["sm"], multiprocessors=times[0]["multiprocessors"])
     table = cost_model.read(cost_model.PACKAGED)
-    labels = {label_of(row.variant, row.params) for row in table}  # not cuBLAS
+    lines = [call for record in times for call in record["lines"]]
+    count = Counter((call["dtype"], label) for call in lines for label in call["us"])
+    known = {  # not cuBLAS
+        (row.dtype, label)
+        for row in table
+        if count[row.dtype, label := label_of(row.variant, row.params)] >= FEW
+    }
     calls = [
-        {**call, "us": {label: us for label, us in call["us"].items() if label in labels}}
-        for record in times
-        for call in record["lines"]
+        {**call, "us": {x: us for x, us in call["us"].items() if (call["dtype"], x) in known}}
+        for call in lines
     ]
 
     def fitted(some: list[Record]) -> list[Any]:

@@ -641,7 +641,7 @@ def predict(
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides."""
 
-def ring_terms(
+def ring_facts(
     sizes: tuple[int, int, int, int],
     tile: tuple[int, int, int, bool, int, int],
     layout: str,
@@ -650,9 +650,10 @@ def ring_terms(
     aligned: bool,
     /,
 ) -> tuple[tuple[float, ...], tuple[float, ...], int]:
-    """The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c), and
-    those of the launch that packs its operands; and the load of the device: 0 if up to half of
-    its multiprocessors have a block, 1 up to all, 2 more. Not aligned: TMA cannot read both.
+    """What the planner counts of a product of fp16, bf16 or tf32: the terms of its time
+    (core/plan_ring.c), then what only the trees use; the terms of the launch that packs its
+    operands; and the load of the device: 0 if up to half of its multiprocessors have a block,
+    1 up to all, 2 more. Not aligned: TMA cannot read both.
     """
 
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:

@@ -41,7 +41,8 @@ def test_no_hazards_no_conflicts_and_the_same_bits(
     shared = {"multicast": multicast, "multicast_a": multicast_a}
     trace = smemkern.trace("gemm", a, b, variant=row.name, **chosen, **shared)
     assert trace.hazards == ()
-    assert [r for r in trace.shared if r.wavefronts != r.ideal] == []
+    if split == 1:  # those that add parts have idle lanes at C's edges: test_summed_tiles.py
+        assert [r for r in trace.shared if r.wavefronts != r.ideal] == []
     alone = smemkern.gemm(
         a, b, variant=row.name, device="emu", **chosen, multicast=1, multicast_a=1
     )
@@ -88,7 +89,10 @@ def test_thin_tiles_ignore_it():
 @pytest.mark.parametrize(
     ("there", "instead"),
     [
-        ("if (lane < r.sharing) barrier_arrive_of_rank(empty, lane)", "if (lane == 0) arrive_4"),
+        (
+            "if (lane < r.sharing) barrier_arrive_of_rank(empty, r.first + lane)",
+            "if (lane == 0) arrive_4",
+        ),
         ("        barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);", ";"),
         ("cluster_arrive();\n        cluster_wait();", "__syncthreads();"),
     ],

@@ -155,10 +155,10 @@ def launches(batch, shape, **keywords):
 
 def test_blocks_go_over_the_batch():
     """As many as balance the tiles over the multiprocessors; other launches have a grid for it."""
-    words = {"split": 1, "block_n": 256, "multicast": 1, "multicast_a": 1}
+    words = {"split": 1, "block_n": 256, "multicast": 1, "multicast_a": 1, "swapped": 1}
     assert launches(40, (512, 512, 64), **words) == [("gemm_fp16_b", (107, 1, 1))]  # 320 tiles
     assert launches(3, (64, 64, 64), **words) == [("gemm_fp16_b", (3, 1, 1))]
-    words = {"split": 2, "block_n": 128, "multicast": 1, "multicast_a": 1}
+    words |= {"split": 2, "block_n": 128}
     pack, product, sums = launches(40, (512, 512, 127), **words)
     assert pack[1][2] == sums[1][2] == 40
     assert product == ("gemm_fp16_b", (128, 1, 1))  # 1280 tiles

@@ -11,8 +11,12 @@
  *
  * Such products move the bytes of the large operand, and few tiles have much K. So the blocks of a
  * tile may be a cluster that adds the ranges of K (split_k.cuh), here and where C has few tiles of
- * up to SUMMED_COLUMNS. The sums of a warpgroup go to its buffers, in rows of C, and leave by 4
- * columns per thread: code that runs once is short.
+ * up to SUMMED_COLUMNS. The sums of a warpgroup go to its buffers, or where the ring was, in rows of
+ * C, and leave by 4 columns per thread: code that runs once is short.
+ *
+ * Why a cluster adds large tiles, too: a multiprocessor receives at most 64 bytes per clock. For
+ * 512 x 512 x 16384 a block of 64 x 128 receives 1.6 MB with four parts of K, and one of 128 x 128
+ * with six parts 1.4 MB and 53 KB of sums. The blocks of a part may share tiles.
  */
 #ifndef SMK_WGMMA_THIN_CUH
 #define SMK_WGMMA_THIN_CUH
@@ -34,10 +38,11 @@ __device__ __forceinline__ unsigned vector_of(bool swapped, int row, int v) {
     return (v ^ (swapped ? row / 2 % 4 * 2 : row % 2 * 4 | row & 2)) << 4;
 }
 
-/* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. */
+/* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. Not
+ * swapped, zeros follow them as far as column `end`. */
 template <int COUNT>
 __device__ __forceinline__ void write_sums(const float (&sum)[COUNT], unsigned buffer, bool swapped,
-                                           int pitch, int columns) {
+                                           int pitch, int columns, int end) {
     const int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4;
     if (swapped) {
         const unsigned at = buffer + 2 * q * pitch + vector_of(true, 2 * q, row / 4) + row % 4 * 4;
@@ -60,12 +65,22 @@ __device__ __forceinline__ void write_sums(const float (&sum)[COUNT], unsigned b
                 if (8 * j < columns) shared_store_pair(to, x[0], x[1]);
             }
         }
+#pragma unroll 1
+        for (int j = columns / 8; 8 * j < end; j++) {
+            const unsigned to = (at ^ j % 4 * 32) + j / 4 * 128;
+            shared_store_pair(to, 0, 0);
+            shared_store_pair(to + 8 * pitch, 0, 0);
+        }
     }
 }
 
-/* Of a warpgroup's rows. */
-__device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
-    return cluster_parts(w.share, w.swapped ? w.columns : 64, sum_pitch(w));
+/* Of a warpgroup's rows. SUMMED: blocks of each part may share tiles. */
+template <bool SUMMED> __device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
+    const int rank = (int)blockIdx.y, rows = w.swapped ? w.columns : 64;
+    if (!SUMMED) return cluster_parts(w.parts, rank, w.added, rows, sum_pitch(w));
+    const int each = w.multicast * w.multicast_a;
+    const int part = rank >> w.multicast / 2 + w.multicast_a / 2; /* of 1, 2, 4: the logarithm */
+    return cluster_parts(w.parts, part, w.added, rows, sum_pitch(w), each, rank & (each - 1));
 }
 
 /* A thread's place among its warpgroup's rows of C: a vector of every `down`-th row. These are
@@ -76,8 +91,8 @@ typedef struct thin_place {
 
     __device__ __forceinline__ thin_place(const wgmma_args &w, int first) {
         const int t = threadIdx.x % 128;
-        const int wide = w.swapped ? 64 : w.columns;                       /* columns of C */
-        const int log = wide > 64 ? 5 : wide > 32 ? 4 : wide > 16 ? 3 : 2; /* vectors */
+        const int wide = w.swapped ? 64 : w.columns; /* columns of C */
+        const int log = wide > 128 ? 6 : wide > 64 ? 5 : wide > 32 ? 4 : wide > 16 ? 3 : 2;
         vector = t & (1 << log) - 1;
         row = first + (t >> log);
         down = 128 >> log;
@@ -99,25 +114,35 @@ __device__ __forceinline__ own_rows rows_of_c(const gemm_args &g, const wgmma_ar
     return own_rows(g, z, to.x, to.y, own.row, exists ? end : 0, own.down);
 }
 
-/* A warpgroup's sums become its part of C, or of the sums of a range of K. */
-template <int COUNT>
+/* A warpgroup's sums become its part of C, or of the sums of a range of K. SUMMED: they go where the
+ * ring was, once all blocks of the cluster have multiplied. */
+template <bool SUMMED, int COUNT>
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
                                            const float (&sum)[COUNT], const cluster_parts &all,
                                            alpha_beta by, const ring &r, int consumer,
                                            const block_work &at) {
-    const unsigned buffer = r.out + consumer * sum_bytes(w);
-    group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
-    /* Whole rows are copied, with zeros after the columns. */
-    write_sums(sum, buffer, w.swapped, all.pitch,
-               all.parts > 1 && !w.swapped ? all.pitch / 4 : w.columns);
-    if (all.parts > 1) {
-        const unsigned copied = r.out + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
-        all.send(buffer, copied, r.more, warp_of_block() % 4, 4,
-                 [&] { group_barrier(1 + consumer, 128); });
+    const unsigned sums = SUMMED ? r.stages : r.out, buffer = sums + consumer * sum_bytes(w);
+    const bool adds = SUMMED || all.parts > 1;
+    if (SUMMED) {
+        group_barrier(1 + CONSUMERS, 128 * CONSUMERS); /* all warps have read the ring */
+        if (warp_of_block() == 4) all.give(r.more + 8);
+    } else {
+        group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
+    }
+    /* Whole rows are copied. */
+    write_sums(sum, buffer, w.swapped, all.pitch, w.columns, adds ? all.pitch / 4 : 0);
+    if (adds) {
+        const unsigned copied = sums + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
+        all.send(buffer, copied, r.more, warp_of_block() % 4, 4, [&] {
+            group_barrier(1 + consumer, 128);
+            if (SUMMED) barrier_wait(r.more + 8, 0);
+        });
         const thin_place own(w, all.first());
         const int2 to = place_in_c(w, own.vector, consumer, at);
         const own_rows rows = rows_of_c(g, w, own, to, at.z, all.first() + all.rows_of(all.rank));
-        all.add_all(rows, g.ldc, by, buffer, copied, r.more, [&](int) { return own.bytes; });
+        all.add_all(rows, g.ldc, by, buffer, copied, r.more, [&](int row) {
+            return 2 * COUNT > 128 ? vector_of(w.swapped, row, own.vector) : own.bytes;
+        });
         return;
     }
     const thin_place own(w, 0);
@@ -138,28 +163,36 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
 }
 
 /* COLUMNS: the most that a tile has. */
-template <int COLUMNS, int A_ACROSS, int B_ACROSS>
+template <int COLUMNS, bool SUMMED, int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_args &w,
                                              const tensor_map *a_map, const tensor_map *b_map,
                                              const tensor_map *c_map) {
+    constexpr int FIRST = SUMMED, LAST = COLUMNS / 16 + (SUMMED ? -1 : 1); /* of the widths */
     let_next_launch_begin();
     prefetch_maps(a_map, b_map);
     const int first = (int)blockIdx.x, warp = warp_of_block();
-    const auto work = [&](int item) { return work_of(g, w, item, (int)blockIdx.y); };
-    const cluster_parts all = thin_parts(w);
+    const cluster_parts all = thin_parts<SUMMED>(w);
+    const auto work = [&](int item) {
+        return SUMMED ? own_work_of(g, w, item, all.rank) : work_of(g, w, item, all.rank);
+    };
     block_work at;
-    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), 1, [&] { at = work(first); });
-    if (all.parts > 1) all.begin(r.more, THREADS - 1, CONSUMERS);
+    ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), all.each, [&] { at = work(first); });
+    if (SUMMED) {
+        r.first = (int)blockIdx.y - all.place;
+        if (threadIdx.x == THREADS - 1) barrier_init(r.more + 8, all.parts - 1);
+    }
+    const bool adds = SUMMED || all.parts > 1;
+    if (adds) all.begin(r.more, THREADS - 1, CONSUMERS);
     wait_for_launch_before();
     if (MULTIPLIES(warp)) {
         const int consumer = warp / 4 - 1;
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
-        if (all.parts > 1) cluster_wait();      /* all have begun */
+        if (adds) cluster_wait();               /* all have begun */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
-            float sum[COLUMNS / 2] = {};
-            accumulate<A_ACROSS, B_ACROSS, true, 0, COLUMNS / 16 + 1>(
+            float sum[COLUMNS / 2];
+            accumulate<A_ACROSS, B_ACROSS, !SUMMED, FIRST, LAST>(
                 sum, r, consumer, item.steps.end - item.steps.first, w.columns);
-            store_thin(g, w, sum, all, by, r, consumer, item);
+            store_thin<SUMMED>(g, w, sum, all, by, r, consumer, item);
         });
         return;
     }
@@ -167,17 +200,18 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
             fill_all<A_ACROSS, B_ACROSS>(w, a_map, b_map, r, item);
         });
+        if (SUMMED && r.sharing > 1) wait_for_releases(r);
     }
     /* Before they exit: launches in which they did not ended with an illegal address. */
-    if (all.parts > 1) cluster_wait();
+    if (adds) cluster_wait();
 }
 
 #define WGMMA_THIN_PRODUCT(name, A_ACROSS, B_ACROSS)                                               \
-    WGMMA_ENTRY(name, thin_product<THIN_COLUMNS, A_ACROSS, B_ACROSS>)
-/* Of tiles with more columns, whose sums a cluster adds: they need more registers. */
-#if BLOCK_M == 64
+    WGMMA_ENTRY(name, thin_product<THIN_COLUMNS, false, A_ACROSS, B_ACROSS>)
+/* Of tiles that are not thin, of 32 columns or more, whose sums a cluster adds. */
+#if BLOCK_M <= 128
 #define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)                                             \
-    WGMMA_ENTRY(name, thin_product<SUMMED_COLUMNS, A_ACROSS, B_ACROSS>)
+    WGMMA_ENTRY(name, thin_product<SUMMED_COLUMNS, true, A_ACROSS, B_ACROSS>)
 #else
 #define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)
 #endif

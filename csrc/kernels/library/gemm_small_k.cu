@@ -15,85 +15,15 @@
  * 16 words of B per lane, 1 each: 48 per 256 FFMAs of a warp; four warps take 256 clocks: 3/4.
  * Instructions for 64 x 128 outputs, K <= 4: some 850 per warp: 256 FFMAs, 64 stores at 4 each.
  * Banks: sliced_k_copies.cuh; adjacent lanes have adjacent columns of B.
- * 16 bits and fp64: MMAs, 16 rows per warp. Their sums are not along rows, so a warp passes them
- * through shared memory of its own: panel_mma.cuh, small_k_mma.cuh.
+ * That is fp32: small_k_ffma.cuh. 16 bits and fp64: MMAs, 16 rows per warp. Their sums are not along
+ * rows, so a warp passes them through shared memory of its own: panel_mma.cuh, small_k_mma.cuh.
  * Differs from sliced_k by lanes along rows of C, and by sums that are not combined across warps.
  */
 #define FFMA_OF(type) FFMA_OF_##type
 #define BY_FFMA(type) FFMA_OF(type)
 #define FFMA_OF_float 1 /* the other types have MMAs that lose nothing */
 #if BY_FFMA(REAL)
-#include "sliced_k_copies.cuh"
-
-constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
-
-template <bool READ>
-__device__ __forceinline__ void store(const gemm_args &g, const float (&sum)[THREAD_M][THREAD_N],
-                                      float *C, int rows, int columns) {
-    const float alpha = (float)g.alpha, beta = (float)g.beta;
-#pragma unroll
-    for (int m = 0; m < THREAD_M; m++) {
-#pragma unroll
-        for (int n = 0; n < THREAD_N; n++) {
-            if (m < rows && n * 32 < columns) {
-                C[n * 32] = alpha * sum[m][n] + (READ ? beta * C[n * 32] : 0);
-            }
-        }
-        C += g.ldc;
-    }
-}
-
-template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
-    extern __shared__ uint4 bytes[];
-    float *a_panel = reinterpret_cast<float *>(bytes);
-    const tile_origin tile = block_tile(g.N, BLOCK_M, BLOCK_N);
-    const operand_lines A = lines_from<OF_A>(
-        g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, tile.row, g.M, 0, g.K);
-    const operand_lines B = lines_from<OF_B>(
-        g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb, tile.column, g.N, 0, g.K);
-    const int row = threadIdx.x / 32 * THREAD_M, column = threadIdx.x % 32;
-    const int chunks = (int)((g.K + CHUNK - 1) / CHUNK), most = min(chunks, PANEL_K / CHUNK);
-    float *b_panel = a_panel + most * CHUNK * BLOCK_M;
-    unsigned a_to = shared_address(a_panel), b_to = shared_address(b_panel);
-    asm volatile("" : "+r"(a_to), "+r"(b_to));
-    float sum[THREAD_M][THREAD_N] = {};
-#pragma unroll 1
-    for (int first = 0; first < chunks; first += most) {
-        const int end = min(first + most, chunks);
-        if (first > 0) __syncthreads();
-        copy_panel<OF_A, BLOCK_M, 4, THREADS>(a_to, A, first, end);
-        copy_panel<OF_B, BLOCK_N, 1, THREADS>(b_to, B, first, end);
-        COPY_ASYNC_COMMIT();
-        COPY_ASYNC_WAIT(0);
-        __syncthreads();
-        const int slabs =
-            ((int)min(g.K - (long long)first * CHUNK, (long long)most * CHUNK) + SLAB - 1) / SLAB;
-#pragma unroll 1
-        for (int slab = 0; slab < slabs; slab++) {
-            float x[THREAD_M][SLAB], y[THREAD_N][SLAB];
-            load_fragment<OF_B, BLOCK_N, 1, 32>(y, b_panel, column, slab);
-            load_fragment<OF_A, BLOCK_M, 4, 4>(x, a_panel, row, slab);
-#pragma unroll
-            for (int k = 0; k < SLAB; k++) {
-#pragma unroll
-                for (int m = 0; m < THREAD_M; m++) {
-#pragma unroll
-                    for (int n = 0; n < THREAD_N; n++) {
-                        sum[m][n] += x[m][k] * y[n][k];
-                    }
-                }
-            }
-        }
-    }
-    const int rows = (int)min(g.M - tile.row - row, (long long)THREAD_M);
-    const int columns = (int)min(g.N - tile.column - column, (long long)BLOCK_N);
-    float *C = g.C + blockIdx.z * g.batch_c + (tile.row + row) * g.ldc + tile.column + column;
-    if ((float)g.beta == 0) {
-        store<false>(g, sum, C, rows, columns);
-    } else {
-        store<true>(g, sum, C, rows, columns);
-    }
-}
+#include "small_k_ffma.cuh"
 constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64;
 
 #else /* by MMA */
