@@ -65,16 +65,26 @@ static double round_to(double x, double step) {
     return up(x / step) * step;
 }
 
-/* Whether the sums of a tile are few enough for a cluster to add. */
-static bool are_few(int64_t rows, int64_t columns) {
-    return rows * columns * (int64_t)sizeof(float) <= CLUSTER_BYTES;
+/* Bytes of the sums of a part, and of those that a block of a cluster receives. Swapped, it is
+ * the same or a little less. */
+static int64_t sum_bytes(int64_t rows, int64_t columns, int64_t parts) {
+    return rows / 64 * SUM_PITCH(columns, false) * (64 + (parts - 1) * ceil_div(64, parts));
 }
 
-/* As split_in_cluster() says, of so many 16-bit tiles. */
-static bool in_cluster(int64_t rows, int64_t columns, int64_t ranges, int64_t sharing, double tiles,
-                       double multiprocessors) {
-    return ranges > 1 && sharing == 1 && are_few(rows, columns) &&
-           split_clusters_fit(ranges, tiles, multiprocessors);
+/* Whether a kernel of wgmma_thin.cuh has such tiles, and room for their sums of up to `parts`. */
+static bool can_add(int64_t rows, int64_t columns, int64_t parts) {
+    return columns > THIN_COLUMNS
+               ? columns <= SUMMED_COLUMNS(rows) &&
+                     sum_bytes(rows, columns, parts) <= RING_BYTES - RING_BARRIERS
+               : rows * columns * (int64_t)sizeof(float) <= CLUSTER_BYTES;
+}
+
+/* Whether blocks that share operands as rectangles of 16-bit tiles, so many of them, and add ranges
+ * of K, are clusters. */
+static bool in_cluster(int64_t rows, int64_t columns, int64_t ranges, int64_t sharing,
+                       double rectangles, double multiprocessors) {
+    return ranges > 1 && ranges * sharing <= MAX_CLUSTER && can_add(rows, columns, ranges) &&
+           split_clusters_fit(ranges * sharing, rectangles, multiprocessors);
 }
 
 /* Columns of a tile; THIN_UNIT: all of n. */
@@ -89,17 +99,19 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
     const int64_t m = sizes[form.swapped], n = sizes[!form.swapped];
     const int64_t columns = columns_of(values[smk_variant_param(variant, "block_n")], n);
-    const int64_t tiles = ceil_div(m, rows) * ceil_div(n, columns) * batch;
+    const int64_t rectangles =
+        ceil_div(m, rows * form.multicast) * ceil_div(n, columns * form.multicast_a) * batch;
     return variant->wgmma.thin[0][0] && in_cluster(rows, columns, split, ring_sharing(form),
-                                                   (double)tiles, (double)multiprocessors);
+                                                   (double)rectangles, (double)multiprocessors);
 }
 
 int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
                     int64_t shared_bytes) {
     const int64_t pitch = SUM_PITCH(tile[1], form.swapped), summed = form.swapped ? tile[1] : 64;
-    const int64_t buffers =
-        ring_is_small(form) ? summed * pitch : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
-    const int64_t out = tile[0] / 64 * (buffers + (parts - 1) * share * pitch);
+    const bool small = ring_is_small(form), in_ring = small && tile[1] > THIN_COLUMNS;
+    const int64_t buffers = small ? summed * pitch + (parts - 1) * share * pitch
+                                  : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
+    const int64_t out = in_ring ? 0 : tile[0] / 64 * buffers;
     const int64_t room = shared_bytes - RING_BARRIERS - out;
     const int64_t stages = room / ((tile[0] + tile[1]) * STEP_BYTES);
     return stages < RING_STAGES ? stages : RING_STAGES;
@@ -316,10 +328,11 @@ static bool may_share(int64_t blocks, int64_t given, double size, double tile) {
 
 /* Tries so many blocks that share A's tiles, and B's, or where it is 0 one, two and four. */
 static void try_multicast(ring_work *c, const int64_t given[2], ring_choice *best) {
+    const int64_t columns = columns_of((int64_t)c->columns, (int64_t)c->n);
     for (int64_t a = 1; a <= RING_MOST_MULTICAST; a *= 2) {
-        if (!may_share(a, given[0], c->n, c->columns)) continue;
+        if (!may_share(a, given[0], c->n, (double)columns)) continue;
         for (int64_t b = 1; b <= RING_MOST_MULTICAST && a * b <= RING_MOST_SHARING; b *= 2) {
-            if (b > 1 && (int64_t)c->columns % (SHARED_COLUMNS * b)) break;
+            if (b > 1 && columns % (SHARED_COLUMNS * b)) break;
             if (!may_share(b, given[1], c->m, c->rows)) continue;
             const double time = try_sharing(c, b, a, best);
             if (a * b == 1 && time > MOST_GAIN * best->time) return;
@@ -332,14 +345,15 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, const int
                         ring_choice *best) {
     c->columns = (double)columns;
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
-    const bool clusters = thin || (c->itemsize == 2 && are_few((int64_t)c->rows, columns));
+    const bool clusters = thin || (c->itemsize == 2 && can_add((int64_t)c->rows, columns, 2));
     const double tiles = up(c->m / c->rows) * (thin ? 1 : up(c->n / c->columns)) * c->batch;
     const double wave = c->multiprocessors / tiles;
     const int64_t most_ranges = (int64_t)least(2 * wave, c->steps / 2);
     for (int64_t tried = given ? ranges : 1;;
          tried = next_ranges(tried, clusters ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
-        try_multicast(c, thin ? (int64_t[]){1, 1} : sharing, best);
+        /* Thin ones have one tile across: no blocks share tiles of the first operand. */
+        try_multicast(c, thin ? (int64_t[]){1, sharing[1]} : sharing, best);
         if (given || tried >= most_ranges) return;
     }
 }

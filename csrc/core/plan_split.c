@@ -147,8 +147,9 @@ split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
         .resident =
             geometry->threads[0] < RESIDENT_THREADS ? RESIDENT_THREADS / geometry->threads[0] : 1,
         .multiprocessors = multiprocessors,
-        .clusters = clusters && variant->split.clusters && tile_bytes <= CLUSTER_BYTES &&
-                    tile_bytes <= (double)geometry->shared_bytes && has_room};
+        .clusters = clusters && variant->split.clusters &&
+                    (variant->wgmma.columns || (tile_bytes <= CLUSTER_BYTES && has_room &&
+                                                tile_bytes <= (double)geometry->shared_bytes))};
 }
 
 /* Whether all rows, or columns if it is column-major, begin and end at multiples of 16 bytes. */

@@ -382,19 +382,23 @@ static void list_work(const builder *w, const operand operands[2], const smk_gem
         w->args->wgmma.multicast_a = (int)multicast_a;
         w->args->wgmma.share_a =
             (int)((operands[0].mn_major ? operands[0].deep : tile_rows) / multicast_a);
-        const int64_t summed = swapped ? tile_columns : 64; /* rows of C of a warpgroup */
         const int64_t copied = operands[1].mn_major ? operands[1].deep : tile_columns;
-        const int64_t share = product->cluster ? ceil_div(summed, split) : copied / multicast;
-        w->args->wgmma.share = (int)share;
+        w->args->wgmma.share = (int)(copied / multicast);
+        const int64_t summed = swapped ? tile_columns : 64; /* rows of C of a warpgroup */
+        const int64_t added_parts = product->cluster ? split : 1;
+        const int64_t added = ceil_div(summed, added_parts);
+        w->args->wgmma.parts = (int)added_parts;
+        w->args->wgmma.added = (int)added;
         w->args->wgmma.swapped = swapped;
-        w->args->wgmma.stages = (int)ring_stages(w->form, tile, share, product->cluster ? split : 1,
-                                                 (int64_t)product->shared_bytes);
+        w->args->wgmma.stages =
+            (int)ring_stages(w->form, tile, added, added_parts, (int64_t)product->shared_bytes);
     }
     const int64_t counted = w->form.thin ? tiles : full;
     const int64_t groups = counted <= room ? (tiles < room ? tiles : room)
                                            : ceil_div(counted, ceil_div(counted, room));
-    product->blocks = (uint32_t)(product->cluster ? tiles * split : groups * sharing);
-    if (sharing > 1) product->cluster = (uint32_t)sharing;
+    const int64_t each = product->cluster ? split : 1;
+    product->blocks = (uint32_t)((product->cluster ? tiles : groups) * each * sharing);
+    if (each * sharing > 1) product->cluster = (uint32_t)(each * sharing);
     w->args->wgmma.list.at_once = (int)(product->blocks / max_i64(1, product->cluster));
 }
 
@@ -454,7 +458,8 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     int64_t values[SMK_MAX_PARAMS];
     memcpy(values, given, sizeof values[0] * (size_t)variant->n_params);
     choose_form_of_shared(variant, &problem->prepack, values);
-    ring_choose(variant, dtype, values, (int64_t[]){problem->M, problem->N, problem->K}, z,
+    const int64_t sizes[] = {problem->M, problem->N, problem->K};
+    ring_choose(variant, dtype, values, sizes, z,
                 (ring_operand[]){of_strides(problem->a.ld, problem->a.step, dtype->itemsize),
                                  of_strides(problem->b.step, problem->b.ld, dtype->itemsize)},
                 problem->multiprocessors);
@@ -462,7 +467,7 @@ smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const in
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     arguments args = {.gemm = plan_gemm_args(problem, &batch), .wgmma.batches = 1};
     smk_gemm splitting = *problem;
-    splitting.clusters &= variant->wgmma.thin[0][0] && ring_sharing(form) == 1;
+    splitting.clusters &= ring_in_cluster(variant, values, sizes, z, problem->multiprocessors);
     if (form.thin)
         geometry.output_tile[1] =
             ring_thin_columns(problem->M < problem->N ? problem->M : problem->N);

@@ -60,7 +60,7 @@ typedef struct gemm_args {
     tile_list tiles;
 } gemm_args;
 
-/* CLUSTER_BYTES: of a tile's sums that a cluster adds. A launch adds more of them faster. */
+/* CLUSTER_BYTES: of a tile's sums that a cluster of kernels by mma.sync adds, and of thin ones. */
 enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
 
 /* Rows of a tile that a block of a cluster adds, at most; and the shared bytes for those sums of
@@ -101,12 +101,13 @@ enum { RING_STAGES = 16, RING_BARRIERS = 1024 };
 /* A box of TMA has up to MOST_BOX_ROWS rows; a tile with more columns is copied as two. */
 enum { MOST_BOX_ROWS = 256 };
 #define WGMMA_OUT_BUFFERS(block_m) ((block_m) > 128 ? 1 : 2)
-/* Of wgmma_thin.cuh: the most columns of a tile, and of one of 64 rows that a cluster adds; the
- * value of block_n that asks for a tile of all columns; and the bytes from one row of a warpgroup's
- * sums to the next. Swapped, these are rows of 64 columns of C. */
-enum { THIN_COLUMNS = 64, SUMMED_COLUMNS = 128, THIN_UNIT = 8 };
-#define SUM_PITCH(columns, swapped)                                                                \
-    (!(swapped) && (columns) > 64 ? 512 : (swapped) || (columns) > 32 ? 256 : 128)
+/* Of wgmma_thin.cuh: the most columns of a thin tile; the value of block_n that asks for a tile of
+ * all columns; the most columns of a tile that a cluster adds, in the memory of the ring; and the
+ * bytes from one row of a warpgroup's sums to the next. Swapped, these are rows of 64 columns of C.
+ */
+enum { THIN_COLUMNS = 64, THIN_UNIT = 8 };
+#define SUMMED_COLUMNS(block_m)     ((block_m) == 64 ? 128 : (block_m) == 128 ? 256 : 0)
+#define SUM_PITCH(columns, swapped) ((swapped) ? 256 : ((columns) + 31) / 32 * 128)
 
 /* Further arguments of the kernels that read A and B by TMA; core/plan_wgmma.c fills them.
  *
@@ -160,9 +161,11 @@ typedef struct wgmma_args {
     int multicast;        /* blocks of a cluster that share B's tiles, below each other, and ... */
     int multicast_a;      /* ... A's tiles, side by side; 1: none does */
     int moves_a, moves_b; /* -1: the matrix moves with the batch; 0: it is broadcast */
-    int share;       /* columns, or k if B is MN-major, that each copies of a tile of B; or, where
-                        a cluster adds parts of K, rows of C of a warpgroup that each adds */
-    int share_a;     /* rows, or k if A is MN-major, that each copies of a tile of A */
+    int share;            /* columns, or k if B is MN-major, that each copies of a tile of B */
+    int share_a;          /* rows, or k if A is MN-major, that each copies of a tile of A */
+    int parts;       /* of K that the blocks of a cluster add: of a tile, or of each of those that
+                        share; 1: none do */
+    int added;       /* rows of C of a warpgroup that each of them adds */
     int swapped;     /* wgmma_thin.cuh: A is B's transpose, B is A's */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */

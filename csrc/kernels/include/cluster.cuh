@@ -26,6 +26,15 @@ __device__ __forceinline__ void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
 
+/* barrier_arrive() at the barrier that the block `rank` of the cluster has at this address. It
+ * orders what this block has done for itself alone: a release at the cluster's scope waits for all
+ * of a thread's accesses to memory, 1 us. */
+__device__ __forceinline__ void barrier_arrive_of_rank(unsigned barrier, unsigned rank) {
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(barrier), "r"(rank));
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+}
+
 /* Copies shared memory to that of the block `rank`, where the bytes complete on its mbarrier; after
  * fence_async_proxy(). */
 __device__ __forceinline__ void copy_to_rank(unsigned to, unsigned from, unsigned bytes,

@@ -309,15 +309,6 @@ __device__ __forceinline__ void tma_load_multicast(unsigned to, const tensor_map
                  : "memory");
 }
 
-/* barrier_arrive() at the barrier that the block `rank` of the cluster has at this address. It
- * orders what this block has done for itself alone: a release at the cluster's scope waits for all
- * of a thread's accesses to memory, 1 us. */
-__device__ __forceinline__ void barrier_arrive_of_rank(unsigned barrier, unsigned rank) {
-    unsigned there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(barrier), "r"(rank));
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
-}
-
 /* round_tf32(), but ties to even, as TMA rounds. */
 __device__ __forceinline__ unsigned round_tf32_to_even(float x) {
     unsigned bits;

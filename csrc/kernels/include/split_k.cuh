@@ -236,9 +236,12 @@ __device__ __forceinline__ part_vector sum_of_parts(unsigned own, unsigned other
  * copies. `groups` of threads of a block may have rows of their own. */
 typedef struct cluster_parts {
     int parts, rank, share, rows, pitch;
+    int each, place; /* blocks of the cluster per part, and this one's place among them */
 
-    __device__ __forceinline__ cluster_parts(int share_, int rows_, int pitch_)
-        : parts(cluster_size()), rank((int)blockIdx.y), share(share_), rows(rows_), pitch(pitch_) {}
+    __device__ __forceinline__ cluster_parts(int parts_, int rank_, int share_, int rows_,
+                                             int pitch_, int each_ = 1, int place_ = 0)
+        : parts(parts_), rank(rank_), share(share_), rows(rows_), pitch(pitch_), each(each_),
+          place(place_) {}
     __device__ __forceinline__ int rows_of(int block) const {
         return max(0, min(share, rows - block * share));
     }
@@ -256,6 +259,11 @@ typedef struct cluster_parts {
         }
         cluster_arrive();
     }
+    /* For a warp: the other blocks may copy to this one. Each waits for that at its `barrier`. */
+    __device__ __forceinline__ void give(unsigned barrier) const {
+        const int part = threadIdx.x % 32;
+        if (part < parts && part != rank) barrier_arrive_of_rank(barrier, part * each + place);
+    }
     /* Copies the rows at `sums` to the blocks that add them; for whole warps, this one of `warps`,
      * which meet by sync(). */
     template <typename Sync>
@@ -266,7 +274,7 @@ typedef struct cluster_parts {
         copy_to_each(parts, warp, warps, [&](int to) {
             if (to != rank && rows_of(to) > 0)
                 copy_to_rank(copied + (rank - (rank > to)) * part_bytes(), sums + to * part_bytes(),
-                             rows_of(to) * pitch, barrier, to);
+                             rows_of(to) * pitch, barrier, to * each + place);
         });
     }
     /* Adds them, and stores the thread's rows of C. place(row): the byte of its vector in a row. */
@@ -296,8 +304,9 @@ template <int ROWS, int COLUMNS, int THREADS> struct cluster_sums {
     unsigned barrier; /* an mbarrier, and after it the rows of all others: an address */
 
     __device__ __forceinline__ cluster_sums(const gemm_args &g, unsigned shared, long long row)
-        : all(g.tiles.rows_per_part, (int)min(g.M - row, (long long)ROWS), PITCH), barrier(shared) {
-    }
+        : all(cluster_size(), (int)blockIdx.y, g.tiles.rows_per_part,
+              (int)min(g.M - row, (long long)ROWS), PITCH),
+          barrier(shared) {}
     __device__ __forceinline__ void begin() const { all.begin(barrier, 0, 1); }
     /* Adds the sums, which this thread's are part of, and stores C's tile at (row, column).
      * place(row, vector): where a vector is in a row. */

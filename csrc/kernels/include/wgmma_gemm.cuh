@@ -64,9 +64,9 @@ typedef struct block_work {
 
 /* All tiles of one part of K come first, then those of the next, then the next matrix. A launch
  * takes its batch in this way, or in gridDim.z (plan_wgmma.c). Tiles are taken in the order of
- * tile_order.cuh. An item of a cluster is all parts of a tile; `rank`: the block's. */
+ * tile_order.cuh. An item of a cluster is all parts of a tile; `own`: the block's. */
 __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w, int item,
-                                              int rank = 0) {
+                                              int own = 0) {
     const work_list &list = w.list;
     const tile_list &tiles = g.tiles;
     const int full = tiles.down * tiles.across, first_narrow = full * list.ranges;
@@ -74,7 +74,7 @@ __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_ar
     const int at = narrow ? item - first_narrow : item;
     const int range = divide(at, narrow ? list.by_down : tiles.by_all);
     const int tile = at - range * (narrow ? tiles.down : full);
-    const int z = divide(range, list.by_split), part = range - z * list.split + rank;
+    const int z = divide(range, list.by_split), part = range - z * list.split + own;
     const part_range steps = range_of(part, tiles);
     if (narrow) return {{tile, tiles.across}, part, (int)blockIdx.z + z, steps};
     return {place(tile, tiles), part, (int)blockIdx.z + z, steps};

@@ -15,6 +15,7 @@ typedef struct ring {
     unsigned parity;
     bool again;  /* no longer the first time round, in which all stages are free */
     int sharing; /* blocks of the cluster, which copy to each other; 1: a block has its own */
+    int first;   /* rank of the first of these */
 } ring;
 
 /* Lays out shared memory from `shared`, a multiple of 1024, and initializes the barriers; for all
@@ -35,6 +36,7 @@ __device__ __forceinline__ ring ring_at(unsigned shared, int count, int stage_by
     r.parity = 0;
     r.again = false;
     r.sharing = sharing;
+    r.first = 0;
     const int warp = warp_of_block();
     if (warp == 0) {
         first();
@@ -71,7 +73,7 @@ __device__ __forceinline__ void release(const ring &r, int stage) {
     const unsigned empty = r.empty + 8 * stage;
     __syncwarp();
     if (r.sharing > 1) {
-        if (lane < r.sharing) barrier_arrive_of_rank(empty, lane);
+        if (lane < r.sharing) barrier_arrive_of_rank(empty, r.first + lane);
     } else if (lane == 0) {
         barrier_arrive(empty);
     }

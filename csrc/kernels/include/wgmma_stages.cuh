@@ -34,21 +34,22 @@ typedef struct share {
     unsigned ranks;
 } share;
 
-/* A cluster is a rectangle of tiles, column by column. */
+/* A cluster is a rectangle of tiles, column by column; for each part of K that it adds. */
 __device__ __forceinline__ int down_of(const wgmma_args &w) {
     return (int)blockIdx.y & (w.multicast - 1);
 }
 __device__ __forceinline__ int right_of(const wgmma_args &w) {
-    return (int)blockIdx.y >> w.multicast / 2; /* of 1, 2 or 4: the logarithm */
+    return (int)blockIdx.y >> w.multicast / 2 & (w.multicast_a - 1); /* of 1, 2, 4: the logarithm */
 }
-__device__ __forceinline__ share share_of_a(const wgmma_args &w) {
+/* `first`: the rank of the first of them. */
+__device__ __forceinline__ share share_of_a(const wgmma_args &w, int first) {
     unsigned row = 1;
     for (int all = w.multicast_a, step = w.multicast; all > 1; all /= 2, step *= 2)
         row |= row << step;
-    return {right_of(w) * w.share_a, row << down_of(w)};
+    return {right_of(w) * w.share_a, row << first + down_of(w)};
 }
-__device__ __forceinline__ share share_of_b(const wgmma_args &w) {
-    return {down_of(w) * w.share, (1u << w.multicast) - 1 << right_of(w) * w.multicast};
+__device__ __forceinline__ share share_of_b(const wgmma_args &w, int first) {
+    return {down_of(w) * w.share, (1u << w.multicast) - 1 << first + right_of(w) * w.multicast};
 }
 
 /* Fills the next stage with the tiles of one step of K. A K-major tile is one box; an MN-major one
@@ -108,8 +109,8 @@ __device__ __forceinline__ void fill_steps(const wgmma_args &w, const tensor_map
                                            const tensor_map *b_map, ring &r, const block_work &at) {
     share of_a = {}, of_b = {};
     if (SHARED) {
-        of_a = share_of_a(w);
-        of_b = share_of_b(w);
+        of_a = share_of_a(w, r.first);
+        of_b = share_of_b(w, r.first);
     }
     for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
         fill<A_ACROSS, B_ACROSS, SHARED>(w, a_map, b_map, r, step, at.tile.row * BLOCK_M,

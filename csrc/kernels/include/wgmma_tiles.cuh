@@ -169,9 +169,9 @@ __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,
 }
 
 /* An item of this block: of those that share tiles, the one of its place in their rectangle. */
-__device__ __forceinline__ block_work own_work_of(const gemm_args &g, const wgmma_args &w,
-                                                  int item) {
-    block_work at = work_of(g, w, item);
+__device__ __forceinline__ block_work own_work_of(const gemm_args &g, const wgmma_args &w, int item,
+                                                  int part = 0) {
+    block_work at = work_of(g, w, item, part);
     if (w.multicast > 1) at.tile.row = at.tile.row * w.multicast + down_of(w);
     if (w.multicast_a > 1) at.tile.column = at.tile.column * w.multicast_a + right_of(w);
     return at;
