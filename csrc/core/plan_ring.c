@@ -72,18 +72,17 @@ static int64_t sum_bytes(int64_t rows, int64_t columns, int64_t parts) {
 }
 
 /* Whether a kernel of wgmma_thin.cuh has such tiles, and room for their sums of up to `parts`. */
-static bool can_add(int64_t rows, int64_t columns, int64_t parts) {
-    return columns > THIN_COLUMNS
-               ? columns <= SUMMED_COLUMNS(rows) &&
-                     sum_bytes(rows, columns, parts) <= RING_BYTES - RING_BARRIERS
-               : rows * columns * (int64_t)sizeof(float) <= CLUSTER_BYTES;
+static bool can_add(bool thin, int64_t rows, int64_t columns, int64_t parts) {
+    if (thin) return rows * columns * (int64_t)sizeof(float) <= CLUSTER_BYTES;
+    return columns <= SUMMED_COLUMNS(rows) &&
+           sum_bytes(rows, columns, parts) <= RING_BYTES - RING_BARRIERS;
 }
 
 /* Whether blocks that share operands as rectangles of 16-bit tiles, so many of them, and add ranges
  * of K, are clusters. */
-static bool in_cluster(int64_t rows, int64_t columns, int64_t ranges, int64_t sharing,
+static bool in_cluster(bool thin, int64_t rows, int64_t columns, int64_t ranges, int64_t sharing,
                        double rectangles, double multiprocessors) {
-    return ranges > 1 && ranges * sharing <= MAX_CLUSTER && can_add(rows, columns, ranges) &&
+    return ranges > 1 && ranges * sharing <= MAX_CLUSTER && can_add(thin, rows, columns, ranges) &&
            split_clusters_fit(ranges * sharing, rectangles, multiprocessors);
 }
 
@@ -101,14 +100,15 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
     const int64_t columns = columns_of(values[smk_variant_param(variant, "block_n")], n);
     const int64_t rectangles =
         ceil_div(m, rows * form.multicast) * ceil_div(n, columns * form.multicast_a) * batch;
-    return variant->wgmma.thin[0][0] && in_cluster(rows, columns, split, ring_sharing(form),
-                                                   (double)rectangles, (double)multiprocessors);
+    return variant->wgmma.thin[0][0] &&
+           in_cluster(form.thin, rows, columns, split, ring_sharing(form), (double)rectangles,
+                      (double)multiprocessors);
 }
 
 int64_t ring_stages(ring_form form, const int64_t tile[2], int64_t share, int64_t parts,
                     int64_t shared_bytes) {
     const int64_t pitch = SUM_PITCH(tile[1], form.swapped), summed = form.swapped ? tile[1] : 64;
-    const bool small = ring_is_small(form), in_ring = small && tile[1] > THIN_COLUMNS;
+    const bool small = ring_is_small(form), in_ring = small && !form.thin;
     const int64_t buffers = small ? summed * pitch + (parts - 1) * share * pitch
                                   : WGMMA_OUT_BUFFERS(tile[0]) * BUFFER_BYTES;
     const int64_t out = in_ring ? 0 : tile[0] / 64 * buffers;
@@ -189,7 +189,7 @@ ring_load ring_terms(const ring_work *c, double out[RING_TERMS]) {
     const double rest = c->n - (across - 1) * columns; /* columns of the last tile */
     const double all = down * across * c->ranges * c->batch;
     const bool cluster = c->itemsize == 2 &&
-                         in_cluster((int64_t)c->rows, (int64_t)columns, (int64_t)c->ranges,
+                         in_cluster(thin, (int64_t)c->rows, (int64_t)columns, (int64_t)c->ranges,
                                     (int64_t)sharing, down * across * c->batch, c->multiprocessors);
     const bool has_narrow = !cluster && c->multicast_a == 1 &&
                             ring_is_narrow(c->itemsize, (int64_t)c->n, (int64_t)columns);
@@ -328,11 +328,10 @@ static bool may_share(int64_t blocks, int64_t given, double size, double tile) {
 
 /* Tries so many blocks that share A's tiles, and B's, or where it is 0 one, two and four. */
 static void try_multicast(ring_work *c, const int64_t given[2], ring_choice *best) {
-    const int64_t columns = columns_of((int64_t)c->columns, (int64_t)c->n);
     for (int64_t a = 1; a <= RING_MOST_MULTICAST; a *= 2) {
-        if (!may_share(a, given[0], c->n, (double)columns)) continue;
+        if (!may_share(a, given[0], c->n, c->columns)) continue;
         for (int64_t b = 1; b <= RING_MOST_MULTICAST && a * b <= RING_MOST_SHARING; b *= 2) {
-            if (b > 1 && columns % (SHARED_COLUMNS * b)) break;
+            if (b > 1 && (int64_t)c->columns % (SHARED_COLUMNS * b)) break;
             if (!may_share(b, given[1], c->m, c->rows)) continue;
             const double time = try_sharing(c, b, a, best);
             if (a * b == 1 && time > MOST_GAIN * best->time) return;
@@ -345,15 +344,15 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, const int
                         ring_choice *best) {
     c->columns = (double)columns;
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
-    const bool clusters = thin || (c->itemsize == 2 && can_add((int64_t)c->rows, columns, 2));
+    const bool clusters =
+        thin || (c->itemsize == 2 && can_add(false, (int64_t)c->rows, columns, 2));
     const double tiles = up(c->m / c->rows) * (thin ? 1 : up(c->n / c->columns)) * c->batch;
     const double wave = c->multiprocessors / tiles;
     const int64_t most_ranges = (int64_t)least(2 * wave, c->steps / 2);
     for (int64_t tried = given ? ranges : 1;;
          tried = next_ranges(tried, clusters ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
-        /* Thin ones have one tile across: no blocks share tiles of the first operand. */
-        try_multicast(c, thin ? (int64_t[]){1, sharing[1]} : sharing, best);
+        try_multicast(c, thin ? (int64_t[]){1, 1} : sharing, best);
         if (given || tried >= most_ranges) return;
     }
 }

@@ -408,12 +408,10 @@ static const char *product_of(const builder *w, const operand operands[2], const
     for (int i = 0; i < SMK_MAX_WIDTHS && kind->by_columns[i].columns; i++)
         if (kind->by_columns[i].columns == g->output_tile[!w->form.swapped])
             return kind->by_columns[i].products[w->form.swapped][a];
-    const bool thin = ring_is_small(w->form);
-    const bool more = thin && g->output_tile[!w->form.swapped] > THIN_COLUMNS;
-    return (more              ? kind->summed
-            : thin            ? kind->thin
-            : w->form.swapped ? kind->swapped
-                              : kind->products)[a][b];
+    return (w->form.thin        ? kind->thin
+            : w->form.clustered ? kind->summed
+            : w->form.swapped   ? kind->swapped
+                                : kind->products)[a][b];
 }
 
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */

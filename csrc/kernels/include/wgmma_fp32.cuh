@@ -394,7 +394,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     block_work at;
     ring r = ring_init(STAGES, STAGE, 1, [&] { at = work(blockIdx.x); });
     wait_for_launch_before();
-    if (multiplies(warp)) {
+    if (MULTIPLIES(warp)) {
         take_registers<CONSUMER_REGISTERS>();
         prefetch_result_map(w, c_map);
 #if SCALED

@@ -104,12 +104,6 @@ __device__ __forceinline__ void prefetch_result_map(const wgmma_args &w, const t
     if (w.store_boxes && threadIdx.x == THREADS - 1) tma_prefetch_map(c);
 }
 
-/* Whether a warp is one of those that multiply. Their branch of a kernel comes first and returns:
- * otherwise ptxas puts the code that copies at the end, far from the beginning. */
-__device__ __forceinline__ bool multiplies(int warp) {
-    return warp >= 4;
-}
-
 /* Finds the block's first work item in warp 0, which copies its tiles. */
 template <typename First>
 __device__ __forceinline__ ring ring_init(int stages, int stage_bytes, int sharing, First first) {

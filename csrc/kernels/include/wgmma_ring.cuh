@@ -7,6 +7,11 @@
 #include "cluster.cuh"
 #include "hopper.cuh"
 
+/* Whether a warp is one of those that multiply. Their branch of a kernel comes first and returns:
+ * otherwise ptxas puts the code that copies at the end, up to 100 KB from the beginning. It does so
+ * with a function, too: this is a macro. */
+#define MULTIPLIES(warp) ((warp) >= 4)
+
 typedef struct ring {
     /* Addresses: the tiles, C's boxes, the tiles' barriers, and 16 bytes for one more. */
     unsigned stages, out, full, empty, more;

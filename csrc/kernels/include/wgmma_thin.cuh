@@ -67,21 +67,13 @@ __device__ __forceinline__ void write_sums(const float (&sum)[COUNT], unsigned b
     }
 }
 
-/* Blocks of a cluster per part of K: those that share tiles. */
-__device__ __forceinline__ int blocks_per_part(const wgmma_args &w) {
-    return w.multicast * w.multicast_a;
-}
-
-/* The part of K of this block. */
-__device__ __forceinline__ int own_part(const wgmma_args &w) {
-    return (int)blockIdx.y >> w.multicast / 2 + w.multicast_a / 2; /* of 1, 2, 4: the logarithm */
-}
-
-/* Of a warpgroup's rows. */
-__device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
-    const int each = blocks_per_part(w);
-    return cluster_parts(w.parts, own_part(w), w.added, w.swapped ? w.columns : 64, sum_pitch(w),
-                         each, (int)blockIdx.y & (each - 1));
+/* Of a warpgroup's rows. SUMMED: blocks of each part may share tiles. */
+template <bool SUMMED> __device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
+    const int rank = (int)blockIdx.y, rows = w.swapped ? w.columns : 64;
+    if (!SUMMED) return cluster_parts(w.parts, rank, w.added, rows, sum_pitch(w));
+    const int each = w.multicast * w.multicast_a;
+    const int part = rank >> w.multicast / 2 + w.multicast_a / 2; /* of 1, 2, 4: the logarithm */
+    return cluster_parts(w.parts, part, w.added, rows, sum_pitch(w), each, rank & (each - 1));
 }
 
 /* A thread's place among its warpgroup's rows of C: a vector of every `down`-th row. These are
@@ -115,48 +107,43 @@ __device__ __forceinline__ own_rows rows_of_c(const gemm_args &g, const wgmma_ar
     return own_rows(g, z, to.x, to.y, own.row, exists ? end : 0, own.down);
 }
 
-/* Adds a warpgroup's sums to those of the cluster's other blocks, and stores its part of C. With
- * IN_RING all sums are where the ring was, once all blocks have multiplied. */
-template <bool IN_RING, int COUNT>
-__device__ __forceinline__ void store_summed(const gemm_args &g, const wgmma_args &w,
-                                             const float (&sum)[COUNT], const cluster_parts &all,
-                                             alpha_beta by, const ring &r, int consumer,
-                                             const block_work &at) {
-    const unsigned sums = IN_RING ? r.stages : r.out, buffer = sums + consumer * sum_bytes(w);
-    const unsigned copied = sums + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
-    if (IN_RING) {
+/* A warpgroup's sums become its part of C, or of the sums of a range of K. SUMMED: they go where the
+ * ring was, once all blocks of the cluster have multiplied. */
+template <bool SUMMED, int COUNT>
+__device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
+                                           const float (&sum)[COUNT], const cluster_parts &all,
+                                           alpha_beta by, const ring &r, int consumer,
+                                           const block_work &at) {
+    const unsigned sums = SUMMED ? r.stages : r.out, buffer = sums + consumer * sum_bytes(w);
+    const bool adds = SUMMED || all.parts > 1;
+    if (SUMMED) {
         group_barrier(1 + CONSUMERS, 128 * CONSUMERS); /* all warps have read the ring */
         if (warp_of_block() == 4) all.give(r.more + 8);
+    } else {
+        group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
     }
     /* Whole rows are copied, with zeros after the columns. */
-    write_sums(sum, buffer, w.swapped, all.pitch, w.swapped ? w.columns : all.pitch / 4);
-    all.send(buffer, copied, r.more, warp_of_block() % 4, 4, [&] {
-        group_barrier(1 + consumer, 128);
-        if (IN_RING) barrier_wait(r.more + 8, 0);
-    });
-    const thin_place own(w, all.first());
-    const int2 to = place_in_c(w, own.vector, consumer, at);
-    const own_rows rows = rows_of_c(g, w, own, to, at.z, all.first() + all.rows_of(all.rank));
-    all.add_all(rows, g.ldc, by, buffer, copied, r.more, [&](int row) {
-        return 2 * COUNT > 128 ? vector_of(w.swapped, row, own.vector) : own.bytes;
-    });
-}
-
-/* The same of a block that has all sums of its tile, or of a range of K, which it stores. */
-template <int COUNT>
-__device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
-                                           const float (&sum)[COUNT], alpha_beta by, const ring &r,
-                                           int consumer, const block_work &at) {
-    const int pitch = sum_pitch(w);
-    const unsigned buffer = r.out + consumer * sum_bytes(w);
-    group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
-    write_sums(sum, buffer, w.swapped, pitch, w.columns);
+    write_sums(sum, buffer, w.swapped, all.pitch, adds && !w.swapped ? all.pitch / 4 : w.columns);
+    if (adds) {
+        const unsigned copied = sums + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
+        all.send(buffer, copied, r.more, warp_of_block() % 4, 4, [&] {
+            group_barrier(1 + consumer, 128);
+            if (SUMMED) barrier_wait(r.more + 8, 0);
+        });
+        const thin_place own(w, all.first());
+        const int2 to = place_in_c(w, own.vector, consumer, at);
+        const own_rows rows = rows_of_c(g, w, own, to, at.z, all.first() + all.rows_of(all.rank));
+        all.add_all(rows, g.ldc, by, buffer, copied, r.more, [&](int row) {
+            return 2 * COUNT > 128 ? vector_of(w.swapped, row, own.vector) : own.bytes;
+        });
+        return;
+    }
     const thin_place own(w, 0);
     const int2 to = place_in_c(w, own.vector, consumer, at);
-    const own_rows rows = rows_of_c(g, w, own, to, at.z, w.swapped ? w.columns : 64);
+    const own_rows rows = rows_of_c(g, w, own, to, at.z, all.rows);
     group_barrier(1 + consumer, 128);
     const auto load = [&](int i) {
-        const uint4 bits = load_bits(buffer + i * pitch + own.bytes);
+        const uint4 bits = load_bits(buffer + i * all.pitch + own.bytes);
         return reinterpret_cast<const part_vector &>(bits);
     };
     if (g.split == 1) {
@@ -168,57 +155,60 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
         *reinterpret_cast<part_vector *>(sums_at(g, matrix_of(w, at), to.x + i, to.y)) = load(i);
 }
 
-/* COLUMNS: the most that a tile has, and with more than THIN_COLUMNS no fewer than these. */
-template <int COLUMNS, int A_ACROSS, int B_ACROSS>
+/* COLUMNS: the most that a tile has. */
+template <int COLUMNS, bool SUMMED, int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_args &w,
                                              const tensor_map *a_map, const tensor_map *b_map,
                                              const tensor_map *c_map) {
-    constexpr bool SUMMED = COLUMNS > THIN_COLUMNS;
-    constexpr int FIRST = SUMMED ? THIN_COLUMNS / 16 + 2 : 0, LAST = COLUMNS / 16 + 1; /* widths */
+    /* More sums than the registers of all warps leave room for. */
+    constexpr bool MANY = COLUMNS > 128;
+    constexpr int LAST = !SUMMED ? COLUMNS / 16 + 1 : COLUMNS / 16 - 1; /* of the widths */
     let_next_launch_begin();
     prefetch_maps(a_map, b_map);
     const int first = (int)blockIdx.x, warp = warp_of_block();
-    const cluster_parts all = thin_parts(w);
-    const auto work = [&](int item) { return own_work_of(g, w, item, all.rank); };
+    const cluster_parts all = thin_parts<SUMMED>(w);
+    const auto work = [&](int item) {
+        return SUMMED ? own_work_of(g, w, item, all.rank) : work_of(g, w, item, all.rank);
+    };
     block_work at;
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), all.each, [&] { at = work(first); });
-    r.first = (int)blockIdx.y - all.place;
-    if (SUMMED && threadIdx.x == THREADS - 1) barrier_init(r.more + 8, all.parts - 1);
-    if (SUMMED || all.parts > 1) all.begin(r.more, THREADS - 1, CONSUMERS);
+    if (SUMMED) {
+        r.first = (int)blockIdx.y - all.place;
+        if (threadIdx.x == THREADS - 1) barrier_init(r.more + 8, all.parts - 1);
+    }
+    const bool adds = SUMMED || all.parts > 1;
+    if (adds) all.begin(r.more, THREADS - 1, CONSUMERS);
     wait_for_launch_before();
-    if (multiplies(warp)) {
-        if (COLUMNS > 128) take_registers<CONSUMER_REGISTERS>();
+    if (MULTIPLIES(warp)) {
+        if (MANY) take_registers<232>();
         const int consumer = warp / 4 - 1;
-        const alpha_beta by = alpha_beta_of(g);      /* while the first copies are on their way */
-        if (SUMMED || all.parts > 1) cluster_wait(); /* all have begun */
+        const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
+        if (adds) cluster_wait();               /* all have begun */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
             float sum[COLUMNS / 2] = {};
-            accumulate<A_ACROSS, B_ACROSS, true, FIRST, LAST>(
+            accumulate<A_ACROSS, B_ACROSS, !SUMMED, SUMMED, LAST>(
                 sum, r, consumer, item.steps.end - item.steps.first, w.columns);
-            if (SUMMED || all.parts > 1)
-                store_summed<SUMMED>(g, w, sum, all, by, r, consumer, item);
-            else
-                store_thin(g, w, sum, by, r, consumer, item);
+            store_thin<SUMMED>(g, w, sum, all, by, r, consumer, item);
         });
         return;
     }
-    if (COLUMNS > 128) give_registers<PRODUCER_REGISTERS>();
+    if (MANY) give_registers<40>();
     if (warp == 0 && elect_one()) {
         for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
             fill_all<A_ACROSS, B_ACROSS>(w, a_map, b_map, r, item);
         });
-        if (r.sharing > 1) wait_for_releases(r);
+        if (SUMMED && r.sharing > 1) wait_for_releases(r);
     }
     /* Before they exit: launches in which they did not ended with an illegal address. */
-    if (SUMMED || all.parts > 1) cluster_wait();
+    if (adds) cluster_wait();
 }
 
 #define WGMMA_THIN_PRODUCT(name, A_ACROSS, B_ACROSS)                                               \
-    WGMMA_ENTRY(name, thin_product<THIN_COLUMNS, A_ACROSS, B_ACROSS>)
-/* Of tiles with more columns, whose sums a cluster adds: they need more registers. */
+    WGMMA_ENTRY(name, thin_product<THIN_COLUMNS, false, A_ACROSS, B_ACROSS>)
+/* Of tiles that are not thin, of 32 columns or more, whose sums a cluster adds. */
 #if SUMMED_COLUMNS(BLOCK_M)
 #define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)                                             \
-    WGMMA_ENTRY(name, thin_product<SUMMED_COLUMNS(BLOCK_M), A_ACROSS, B_ACROSS>)
+    WGMMA_ENTRY(name, thin_product<SUMMED_COLUMNS(BLOCK_M), true, A_ACROSS, B_ACROSS>)
 #else
 #define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)
 #endif

@@ -190,7 +190,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), w.multicast * w.multicast_a,
                        [&] { at = work(first); });
     wait_for_launch_before();
-    if (multiplies(warp)) {
+    if (MULTIPLIES(warp)) {
         take_registers<CONSUMER_REGISTERS>();
         prefetch_result_map(w, c_map);
         const int consumer = warp / 4 - 1;

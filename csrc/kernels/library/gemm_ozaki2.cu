@@ -19,25 +19,16 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
     ring r = ring_init();
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const int items = down * across * MODULI * o.batches, group = threadIdx.x / 128;
+    const int items = down * across * MODULI * o.batches, warp = warp_of_block();
     const int steps = (o.k + OZAKI_STEP - 1) / OZAKI_STEP;
     if (threadIdx.x == 0) {
         tma_prefetch_map(&a_map);
         tma_prefetch_map(&b_map);
     }
     wait_for_launch_before();
-    if (group == 0) {
-        give_registers<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0) {
-            for (int item = blockIdx.x; item < items; item += gridDim.x) {
-                const plane_tile t = tile_of(item, down, across);
-                for (int step = 0; step < steps; step++, next(r))
-                    fill(g, &a_map, &b_map, r, t, step);
-            }
-        }
-    } else {
+    if (MULTIPLIES(warp)) {
         take_registers<CONSUMER_REGISTERS>();
-        const int consumer = group - 1;
+        const int consumer = warp / 4 - 1;
         /* One warpgroup is ahead of the other, so that one multiplies while the other stores its
          * half of a tile. They stay apart, because within the ring neither waits for the other. */
         if (consumer == 1 && o.lead > 0 && items >= 16 * (int)gridDim.x) __nanosleep(500 * o.lead);
@@ -49,6 +40,15 @@ OZAKI_KERNEL(gemm_ozaki2, THREADS, 1) {
             store(&c_map, sum, r.out + consumer * 2 * BOX, consumer, t);
         }
         if (is_leader()) tma_store_wait_read<0>(); /* before the block exits */
+        return;
+    }
+    give_registers<PRODUCER_REGISTERS>();
+    if (warp == 0 && elect_one()) {
+        for (int item = blockIdx.x; item < items; item += gridDim.x) {
+            const plane_tile t = tile_of(item, down, across);
+            for (int step = 0; step < steps; step++, next(r))
+                fill(g, &a_map, &b_map, r, t, step);
+        }
     }
 }
 
