@@ -122,8 +122,9 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
     } else {
         group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
     }
-    /* Whole rows are copied, with zeros after the columns. */
-    write_sums(sum, buffer, w.swapped, all.pitch, adds && !w.swapped ? all.pitch / 4 : w.columns);
+    /* Whole rows are copied: with zeros after the columns, or with what is left of the ring. */
+    const bool zeros = !SUMMED && adds && !w.swapped;
+    write_sums(sum, buffer, w.swapped, all.pitch, zeros ? all.pitch / 4 : w.columns);
     if (adds) {
         const unsigned copied = sums + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
         all.send(buffer, copied, r.more, warp_of_block() % 4, 4, [&] {
@@ -185,7 +186,10 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         const alpha_beta by = alpha_beta_of(g); /* while the first copies are on their way */
         if (adds) cluster_wait();               /* all have begun */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
-            float sum[COLUMNS / 2] = {};
+            float sum[COLUMNS / 2];
+#pragma unroll
+            for (int i = 0; !SUMMED && i < COLUMNS / 2; i++)
+                sum[i] = 0;
             accumulate<A_ACROSS, B_ACROSS, !SUMMED, SUMMED, LAST>(
                 sum, r, consumer, item.steps.end - item.steps.first, w.columns);
             store_thin<SUMMED>(g, w, sum, all, by, r, consumer, item);
