@@ -38,10 +38,11 @@ __device__ __forceinline__ unsigned vector_of(bool swapped, int row, int v) {
     return (v ^ (swapped ? row / 2 % 4 * 2 : row % 2 * 4 | row & 2)) << 4;
 }
 
-/* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. */
+/* Writes a thread's sums: rows g and g + 8 of its warp's 16, columns 8 j + 2 q and the next. Not
+ * swapped, zeros follow them as far as column `end`. */
 template <int COUNT>
 __device__ __forceinline__ void write_sums(const float (&sum)[COUNT], unsigned buffer, bool swapped,
-                                           int pitch, int columns) {
+                                           int pitch, int columns, int end) {
     const int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4;
     if (swapped) {
         const unsigned at = buffer + 2 * q * pitch + vector_of(true, 2 * q, row / 4) + row % 4 * 4;
@@ -63,6 +64,12 @@ __device__ __forceinline__ void write_sums(const float (&sum)[COUNT], unsigned b
                 const float *x = sum + 4 * j + 2 * h;
                 if (8 * j < columns) shared_store_pair(to, x[0], x[1]);
             }
+        }
+#pragma unroll 1
+        for (int j = columns / 8; 8 * j < end; j++) {
+            const unsigned to = (at ^ j % 4 * 32) + j / 4 * 128;
+            shared_store_pair(to, 0, 0);
+            shared_store_pair(to + 8 * pitch, 0, 0);
         }
     }
 }
@@ -122,9 +129,8 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
     } else {
         group_barrier(1 + consumer, 128); /* the buffer's last sums have been read */
     }
-    /* Whole rows are copied: with zeros after the columns, or with what is left of the ring. */
-    const bool zeros = !SUMMED && adds && !w.swapped;
-    write_sums(sum, buffer, w.swapped, all.pitch, zeros ? all.pitch / 4 : w.columns);
+    /* Whole rows are copied. */
+    write_sums(sum, buffer, w.swapped, all.pitch, w.columns, adds ? all.pitch / 4 : 0);
     if (adds) {
         const unsigned copied = sums + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
         all.send(buffer, copied, r.more, warp_of_block() % 4, 4, [&] {
@@ -187,9 +193,6 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         if (adds) cluster_wait();               /* all have begun */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
             float sum[COLUMNS / 2];
-#pragma unroll
-            for (int i = 0; !SUMMED && i < COLUMNS / 2; i++)
-                sum[i] = 0;
             accumulate<A_ACROSS, B_ACROSS, !SUMMED, SUMMED, LAST>(
                 sum, r, consumer, item.steps.end - item.steps.first, w.columns);
             store_thin<SUMMED>(g, w, sum, all, by, r, consumer, item);
