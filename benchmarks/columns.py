@@ -36,6 +36,7 @@ MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
     **{(4, block_m): 2 * block_m for block_m in (64, 128)},
 }
 STEP_COLUMNS = {2: 16, 4: 32}  # from one width to the next
+SUMMED_COLUMNS: dict[Kernel, int] = {(2, 64): 128, (2, 128): 256}  # whose ranges a cluster may add
 MULTICAST = (1, 2, 4)  # blocks that share a tile
 SIZES = (1, 2, 4, 8)  # of clusters whose blocks share tiles
 LOADS = 3  # of the device: half of its multiprocessors have a block, all, or some have more
@@ -91,7 +92,8 @@ def tiles(itemsize: int, batch: int, shape: Shape, multiprocessors: int) -> Iter
             count = math.ceil(rows / block_m) * batch
             count *= 1 if thin else math.ceil(columns / block_n)
             most_ranges = int(min(2 * multiprocessors / count, steps / 2))
-            some = (*range(1, 9), 12, 18) if thin else (1, 2, 3, 4, 6, 9, 13)
+            clusters = thin or block_n <= SUMMED_COLUMNS.get((itemsize, block_m), 0)
+            some = (*range(1, 9), 12, 18) if clusters else (1, 2, 3, 4, 6, 9, 13)
             for split in sorted({*some, multiprocessors // count, most_ranges}):
                 if split == 1 or 1 < split <= most_ranges:
                     for below, beside in SHARING[: 1 if thin else None]:

@@ -20,6 +20,10 @@ template <> struct bits_of<float> {
     typedef float type;
     static __device__ __forceinline__ type at(const float *p) { return *p; }
 };
+template <> struct bits_of<double> {
+    typedef double type;
+    static __device__ __forceinline__ type at(const double *p) { return *p; }
+};
 typedef bits_of<REAL>::type raw;
 
 template <typename T, int N> struct __align__(N * sizeof(T)) several {
