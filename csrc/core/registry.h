@@ -55,7 +55,7 @@ typedef struct smk_wgmma {
     bool guarded; /* the smallest elements are found too: tiles in which fp16 loses bits use tf32 */
     const char *largest, *pack; /* kernels */
     /* Kernels, by [A is MN-major][B is MN-major]; swapped: of the product of the transposes; thin:
-     * for few rows or columns, or small tiles that a cluster adds; summed: larger ones. */
+     * for few rows or columns; summed: for other tiles whose ranges of K a cluster adds. */
     const char *products[2][2], *swapped[2][2], *thin[2][2], *summed[2][2];
     /* Or kernels of a tile's columns each, by [swapped][the first operand is MN-major]. */
     struct {

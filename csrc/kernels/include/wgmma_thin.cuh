@@ -14,9 +14,9 @@
  * up to SUMMED_COLUMNS. The sums of a warpgroup go to its buffers, or where the ring was, in rows of
  * C, and leave by 4 columns per thread: code that runs once is short.
  *
- * Why large tiles that a cluster adds: a multiprocessor receives at most 64 bytes per clock. Of
- * 1024 x 1024 x 8192 each of 128 blocks of 64 x 128 receives 3.1 MB, and of 128 x 256 with four
- * parts of K 1.6 MB, and 96 KB of sums. The blocks of a part may share tiles, too.
+ * Why a cluster adds large tiles, too: a multiprocessor receives at most 64 bytes per clock. For
+ * 512 x 512 x 16384 a block of 64 x 128 receives 1.6 MB with four parts of K, and one of 128 x 128
+ * with six parts 1.4 MB and 53 KB of sums. The blocks of a part may share tiles.
  */
 #ifndef SMK_WGMMA_THIN_CUH
 #define SMK_WGMMA_THIN_CUH
