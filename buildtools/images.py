@@ -191,7 +191,8 @@ def _ptx(image: Image, virtual: str, sources: Path, kit: Toolkit) -> str:
 
 
 def ptx_of(file: str, name: str, folder: Path, options: Sequence[str], kit: Toolkit) -> str:
-    """The PTX of a file in a folder, without the folders of the build machine."""
+    """The PTX of a file in a folder, without the folders of the build machine, and without the
+    comments around each asm statement: of wgmma kernels they are a third of the text."""
     if kit.is_nvrtc:
         try:
             text = nvrtc.compile_to_ptx(kit.compiler, folder, file, options)
@@ -203,6 +204,7 @@ def ptx_of(file: str, name: str, folder: Path, options: Sequence[str], kit: Tool
             command = [kit.compiler, "-ptx", *options, *NVCC_OPTIONS, "-I.", file, "-o", ptx]
             _run(command, name, cwd=folder)
             text = ptx.read_text()
+    text = re.sub(r"(?m)^\t// (?:begin|end) inline asm\n", "", text)
     # .file directives have paths; keep only the file name.
     return re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", text)
 
