@@ -74,7 +74,7 @@ static int64_t sum_bytes(int64_t rows, int64_t columns, int64_t parts) {
 /* Whether a kernel of wgmma_thin.cuh has such tiles, and room for their sums of up to `parts`. */
 static bool can_add(bool thin, int64_t rows, int64_t columns, int64_t parts) {
     if (thin) return rows * columns * (int64_t)sizeof(float) <= CLUSTER_BYTES;
-    return columns <= SUMMED_COLUMNS(rows) &&
+    return columns <= SUMMED_COLUMNS(rows) && (columns <= 128 || columns % 32 == 0) &&
            sum_bytes(rows, columns, parts) <= RING_BYTES - RING_BARRIERS;
 }
 

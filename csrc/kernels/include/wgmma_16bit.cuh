@@ -62,25 +62,27 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int c
     wgmma_pin(d);
 }
 
-/* Columns of a tile: a multiple of 16, or of 8 for up to 32 of a thin one. */
-template <bool THIN> __device__ constexpr int width(int i) {
-    return !THIN ? 16 * (i + 1) : i < 4 ? 8 * (i + 1) : 16 * (i - 1);
+/* Columns of a tile: a multiple of 16; of a thin one up to 32 of 8; where clusters add, above 128
+ * of 32. */
+enum widths { ANY, THIN, SUMMED };
+__device__ constexpr int width(widths of, int i) {
+    if (of == THIN) return i < 4 ? 8 * (i + 1) : 16 * (i - 1);
+    return of == SUMMED && i >= 8 ? 32 * (i - 3) : 16 * (i + 1);
 }
 
 /* The sum over all of K, for a warpgroup's 64 rows of a tile of `columns`. Each width has a loop of
  * its own, since wgmma's is part of the instruction; FIRST to LAST are those that may be meant. */
-template <int A_ACROSS, int B_ACROSS, bool THIN, int FIRST, int LAST, int COUNT>
+template <int A_ACROSS, int B_ACROSS, widths OF, int FIRST, int LAST, int COUNT>
 __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int consumer, int steps,
                                            int columns) {
     if constexpr (FIRST < LAST) {
         constexpr int MIDDLE = (FIRST + LAST) / 2;
-        if (columns <= width<THIN>(MIDDLE))
-            accumulate<A_ACROSS, B_ACROSS, THIN, FIRST, MIDDLE>(sum, r, consumer, steps, columns);
+        if (columns <= width(OF, MIDDLE))
+            accumulate<A_ACROSS, B_ACROSS, OF, FIRST, MIDDLE>(sum, r, consumer, steps, columns);
         else
-            accumulate<A_ACROSS, B_ACROSS, THIN, MIDDLE + 1, LAST>(sum, r, consumer, steps,
-                                                                   columns);
+            accumulate<A_ACROSS, B_ACROSS, OF, MIDDLE + 1, LAST>(sum, r, consumer, steps, columns);
     } else {
-        constexpr int USED = width<THIN>(FIRST) / 2;
+        constexpr int USED = width(OF, FIRST) / 2;
         float (&used)[USED] = reinterpret_cast<float (&)[USED]>(sum);
         sum_stages<BLOCK_M == 64 ? 2 : 1>(
             used, r, steps, [&](int add) { multiply<A_ACROSS, B_ACROSS>(used, r, consumer, add); });
@@ -90,8 +92,7 @@ __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int con
 template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void sum_of_tile(float (&sum)[MOST_COLUMNS / 2], ring &r, int consumer,
                                             int steps, int columns) {
-    accumulate<A_ACROSS, B_ACROSS, false, 0, MOST_COLUMNS / 16 - 1>(sum, r, consumer, steps,
-                                                                    columns);
+    accumulate<A_ACROSS, B_ACROSS, ANY, 0, MOST_COLUMNS / 16 - 1>(sum, r, consumer, steps, columns);
 }
 
 /* Of a warpgroup's 64 rows, those of a thread: my_row(), and ROW_STEP further. */

@@ -75,9 +75,9 @@ __device__ __forceinline__ void write_sums(const float (&sum)[COUNT], unsigned b
 }
 
 /* Of a warpgroup's rows. SUMMED: blocks of each part may share tiles. */
-template <bool SUMMED> __device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
+template <widths OF> __device__ __forceinline__ cluster_parts thin_parts(const wgmma_args &w) {
     const int rank = (int)blockIdx.y, rows = w.swapped ? w.columns : 64;
-    if (!SUMMED) return cluster_parts(w.parts, rank, w.added, rows, sum_pitch(w));
+    if (OF == THIN) return cluster_parts(w.parts, rank, w.added, rows, sum_pitch(w));
     const int each = w.multicast * w.multicast_a;
     const int part = rank >> w.multicast / 2 + w.multicast_a / 2; /* of 1, 2, 4: the logarithm */
     return cluster_parts(w.parts, part, w.added, rows, sum_pitch(w), each, rank & (each - 1));
@@ -116,14 +116,14 @@ __device__ __forceinline__ own_rows rows_of_c(const gemm_args &g, const wgmma_ar
 
 /* A warpgroup's sums become its part of C, or of the sums of a range of K. SUMMED: they go where the
  * ring was, once all blocks of the cluster have multiplied. */
-template <bool SUMMED, int COUNT>
+template <widths OF, int COUNT>
 __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args &w,
                                            const float (&sum)[COUNT], const cluster_parts &all,
                                            alpha_beta by, const ring &r, int consumer,
                                            const block_work &at) {
-    const unsigned sums = SUMMED ? r.stages : r.out, buffer = sums + consumer * sum_bytes(w);
-    const bool adds = SUMMED || all.parts > 1;
-    if (SUMMED) {
+    const unsigned sums = OF == SUMMED ? r.stages : r.out, buffer = sums + consumer * sum_bytes(w);
+    const bool adds = OF == SUMMED || all.parts > 1;
+    if (OF == SUMMED) {
         group_barrier(1 + CONSUMERS, 128 * CONSUMERS); /* all warps have read the ring */
         if (warp_of_block() == 4) all.give(r.more + 8);
     } else {
@@ -135,7 +135,7 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
         const unsigned copied = sums + CONSUMERS * sum_bytes(w) + consumer * all.bytes();
         all.send(buffer, copied, r.more, warp_of_block() % 4, 4, [&] {
             group_barrier(1 + consumer, 128);
-            if (SUMMED) barrier_wait(r.more + 8, 0);
+            if (OF == SUMMED) barrier_wait(r.more + 8, 0);
         });
         const thin_place own(w, all.first());
         const int2 to = place_in_c(w, own.vector, consumer, at);
@@ -163,27 +163,28 @@ __device__ __forceinline__ void store_thin(const gemm_args &g, const wgmma_args 
 }
 
 /* COLUMNS: the most that a tile has. */
-template <int COLUMNS, bool SUMMED, int A_ACROSS, int B_ACROSS>
+template <int COLUMNS, widths OF, int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_args &w,
                                              const tensor_map *a_map, const tensor_map *b_map,
                                              const tensor_map *c_map) {
     /* More sums than the registers of all warps leave room for. */
     constexpr bool MANY = COLUMNS > 128;
-    constexpr int LAST = !SUMMED ? COLUMNS / 16 + 1 : COLUMNS / 16 - 1; /* of the widths */
+    constexpr int FIRST = OF == SUMMED; /* of the widths: 32 */
+    constexpr int LAST = OF == THIN ? COLUMNS / 16 + 1 : MANY ? COLUMNS / 32 + 3 : COLUMNS / 16 - 1;
     let_next_launch_begin();
     prefetch_maps(a_map, b_map);
     const int first = (int)blockIdx.x, warp = warp_of_block();
-    const cluster_parts all = thin_parts<SUMMED>(w);
+    const cluster_parts all = thin_parts<OF>(w);
     const auto work = [&](int item) {
-        return SUMMED ? own_work_of(g, w, item, all.rank) : work_of(g, w, item, all.rank);
+        return OF == SUMMED ? own_work_of(g, w, item, all.rank) : work_of(g, w, item, all.rank);
     };
     block_work at;
     ring r = ring_init(w.stages, stage_size<B_ACROSS>(w), all.each, [&] { at = work(first); });
-    if (SUMMED) {
+    if (OF == SUMMED) {
         r.first = (int)blockIdx.y - all.place;
         if (threadIdx.x == THREADS - 1) barrier_init(r.more + 8, all.parts - 1);
     }
-    const bool adds = SUMMED || all.parts > 1;
+    const bool adds = OF == SUMMED || all.parts > 1;
     if (adds) all.begin(r.more, THREADS - 1, CONSUMERS);
     wait_for_launch_before();
     if (MULTIPLIES(warp)) {
@@ -193,9 +194,9 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         if (adds) cluster_wait();               /* all have begun */
         for_each_item(w.list, first, work(first), work, [&](const block_work &item, bool) {
             float sum[COLUMNS / 2];
-            accumulate<A_ACROSS, B_ACROSS, !SUMMED, SUMMED, LAST>(
+            accumulate<A_ACROSS, B_ACROSS, OF, FIRST, LAST>(
                 sum, r, consumer, item.steps.end - item.steps.first, w.columns);
-            store_thin<SUMMED>(g, w, sum, all, by, r, consumer, item);
+            store_thin<OF>(g, w, sum, all, by, r, consumer, item);
         });
         return;
     }
@@ -204,18 +205,18 @@ __device__ __forceinline__ void thin_product(const gemm_args &g, const wgmma_arg
         for_each_item(w.list, first, at, work, [&](const block_work &item, bool) {
             fill_all<A_ACROSS, B_ACROSS>(w, a_map, b_map, r, item);
         });
-        if (SUMMED && r.sharing > 1) wait_for_releases(r);
+        if (OF == SUMMED && r.sharing > 1) wait_for_releases(r);
     }
     /* Before they exit: launches in which they did not ended with an illegal address. */
     if (adds) cluster_wait();
 }
 
 #define WGMMA_THIN_PRODUCT(name, A_ACROSS, B_ACROSS)                                               \
-    WGMMA_ENTRY(name, thin_product<THIN_COLUMNS, false, A_ACROSS, B_ACROSS>)
+    WGMMA_ENTRY(name, thin_product<THIN_COLUMNS, THIN, A_ACROSS, B_ACROSS>)
 /* Of tiles that are not thin, of 32 columns or more, whose sums a cluster adds. */
 #if SUMMED_COLUMNS(BLOCK_M)
 #define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)                                             \
-    WGMMA_ENTRY(name, thin_product<SUMMED_COLUMNS(BLOCK_M), true, A_ACROSS, B_ACROSS>)
+    WGMMA_ENTRY(name, thin_product<SUMMED_COLUMNS(BLOCK_M), SUMMED, A_ACROSS, B_ACROSS>)
 #else
 #define WGMMA_SUMMED_PRODUCT(name, A_ACROSS, B_ACROSS)
 #endif
