@@ -174,6 +174,33 @@ def test_a_later_strong_access_hides_none_before_it(columns, together):
     assert reported(columns.replace(".cta f", ".gpu f"), together=together) == set()
 
 
+A_RELEASE_BETWEEN = """
+ P0@cta 0,gpu 0        | P1@cta 0,gpu 0        | P2@cta 1,gpu 0        ;
+ st.weak x, 1          |                       | ld.acquire.gpu r0, f  ;
+ st.release.gpu f, 1   |                       | ld.weak r1, x         ;
+ bar.cta.sync 0        | bar.cta.sync 0        |                       ;
+                       | st.release.gpu f, 2   |                       ;
+ bar.cta.sync 0        | bar.cta.sync 0        |                       ;
+ st.relaxed.gpu f, 3   |                       |                       ;
+"""
+A_NARROW_RELEASE_BETWEEN = """
+ P0@cta 0,gpu 0        | P1@cta 1,gpu 0        ;
+ st.weak x, 1          | ld.acquire.gpu r0, f  ;
+ st.release.gpu f, 1   | ld.weak r1, x         ;
+ st.release.cta f, 2   |                       ;
+ st.relaxed.gpu f, 3   |                       ;
+"""
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_later_write_belongs_to_its_threads_release(together):
+    """Whatever is written to the flag in between, which may be a race of its own."""
+    assert reported(A_RELEASE_BETWEEN, together=together) == set()
+    weaker = A_RELEASE_BETWEEN.replace("st.release.gpu f, 1", "st.relaxed.gpu f, 1")
+    assert reported(weaker, together=together) == {"x"}
+    assert reported(A_NARROW_RELEASE_BETWEEN, together=together) == {"f"}
+
+
 @pytest.mark.parametrize("fences", [("acq_rel",), ("acq_rel", "sc")])
 def test_random_programs_as_the_model_has_them(fences):
     """Programs of a few loads, stores, atomics, fences and barriers have races where the model says

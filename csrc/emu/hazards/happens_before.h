@@ -112,6 +112,19 @@ typedef struct released {
     int reach;
 } released;
 
+/* A thread's last release operation on an address, of a reach: later strong writes there by the
+ * thread belong to it, whatever others write in between. An element of a list. */
+typedef struct own_release {
+    struct own_release *next;
+    uint32_t thread;
+    int reach;
+    vector_clock *clock;           /* what it released ... */
+    struct block_release *release; /* ... to later blocks */
+} own_release;
+
+/* Of an address: a counter to which all threads release has no later writes by one of them. */
+enum { MOST_OWNED = 24 };
+
 /* The chain of observations of an address, as its next reader finds it. */
 typedef struct sync_object {
     uint64_t address;                       /* 0: an empty slot of the hash table */
@@ -121,12 +134,7 @@ typedef struct sync_object {
     uint32_t member;                        /* ... and the block in it */
     released *released[N_WAYS];             /* by threads of that group */
     struct block_release *releases[N_WAYS]; /* the last one, for later blocks */
-    /* The last release operation on this address, which later strong writes by its thread belong
-     * to: the thread, and what it released. */
-    uint32_t owner;
-    int owner_reach;
-    vector_clock *owner_clock;
-    struct block_release *owner_release;
+    own_release *owned;                     /* by threads of that group, newest first: MOST_OWNED */
 } sync_object;
 
 /* A thread's last release fence, and what the thread knew there. */

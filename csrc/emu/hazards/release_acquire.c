@@ -99,17 +99,20 @@ static void clear_released(happens_before *hb, sync_object *o) {
         released_free(hb, &o->released[way]);
 }
 
-static void clear_owner(happens_before *hb, sync_object *o) {
-    clock_unref(hb, o->owner_clock);
-    o->owner_clock = NULL;
-    o->owner_release = NULL;
+static void clear_owned(happens_before *hb, sync_object *o) {
+    for (own_release *r = o->owned, *next; r; r = next) {
+        next = r->next;
+        clock_unref(hb, r->clock);
+        free(r);
+    }
+    o->owned = NULL;
 }
 
 void release_acquire_free(happens_before *hb) {
     if (hb->fences && hb->observed) release_acquire_begin_block(hb);
     for (size_t k = 0; k < hb->objects_capacity; k++) {
         clear_released(hb, &hb->objects[k]);
-        clear_owner(hb, &hb->objects[k]);
+        clear_owned(hb, &hb->objects[k]);
     }
     free(hb->objects);
     free(hb->fences);
@@ -266,14 +269,37 @@ void hb_strong_read(happens_before *hb, const hb_access *a) {
     }
 }
 
-/* Ends the chain of observations, less what later writes of the owner belong to. */
+/* Ends the chain of observations, less the thread's own releases, which this write belongs to. */
 static void begin_chain(happens_before *hb, sync_object *o, const hb_access *a) {
-    const bool owns = o->block == hb->block && o->owner == a->thread;
     clear_released(hb, o);
     memset(o->releases, 0, sizeof o->releases);
-    if (!owns) return;
-    released_add(hb, &o->released[BY_RELEASE], hb->member, o->owner_reach, o->owner_clock);
-    o->releases[BY_RELEASE] = o->owner_release;
+    if (o->block != hb->block) return;
+    for (const own_release *r = o->owned; r; r = r->next) {
+        if (r->thread != a->thread) continue;
+        released_add(hb, &o->released[BY_RELEASE], hb->member, r->reach, r->clock);
+        if (r->release) o->releases[BY_RELEASE] = r->release;
+    }
+}
+
+/* The list's element for a thread and reach, or a new one, or in a full list the oldest; first in
+ * the list, and empty. NULL: out of memory. */
+static own_release *renew_owned(happens_before *hb, own_release **list, uint32_t thread,
+                                int reach) {
+    own_release **at = list;
+    for (int n = 1; *at && n < MOST_OWNED && ((*at)->thread != thread || (*at)->reach != reach);
+         n++)
+        at = &(*at)->next;
+    own_release *r = *at;
+    if (r) {
+        *at = r->next;
+        clock_unref(hb, r->clock);
+    } else {
+        r = malloc(sizeof *r);
+        hb->out_of_memory |= !r;
+        if (!r) return NULL;
+    }
+    *r = (own_release){.next = *list, .thread = thread, .reach = reach};
+    return *list = r;
 }
 
 void hb_weak_write(happens_before *hb, uint64_t address) {
@@ -311,11 +337,13 @@ static void release_operation(happens_before *hb, sync_object *o, const hb_acces
     vector_clock *covered = thread_clock(hb, a->thread);
     const int reach = hb_reach(a->ordering.scope);
     add_release(hb, o, BY_RELEASE, reach, covered, true);
-    clear_owner(hb, o);
-    o->owner = a->thread;
-    o->owner_reach = reach;
-    o->owner_clock = covered;
-    if (reach == REACH_DEVICE) o->owner_release = o->releases[BY_RELEASE];
+    own_release *own = renew_owned(hb, &o->owned, a->thread, reach);
+    if (!own) {
+        clock_unref(hb, covered);
+        return;
+    }
+    own->clock = covered;
+    if (reach == REACH_DEVICE) own->release = o->releases[BY_RELEASE];
 }
 
 void hb_strong_write(happens_before *hb, const hb_access *a, bool read_modify_write) {
@@ -328,8 +356,7 @@ void hb_strong_write(happens_before *hb, const hb_access *a, bool read_modify_wr
     if (!read_modify_write || !observes(hb, o, a)) begin_chain(hb, o, a);
     if (o->block != hb->block) {
         clear_released(hb, o);
-        clear_owner(hb, o);
-        o->owner = hb->n_threads; /* no thread */
+        clear_owned(hb, o);
     }
     o->address = a->address;
     o->width = a->width;
