@@ -17,6 +17,9 @@
  * Banks: sliced_k_copies.cuh; adjacent lanes have adjacent columns of B.
  * 16 bits and fp64: MMAs, 16 rows per warp. Their sums are not along rows, so a warp passes them
  * through shared memory of its own: panel_mma.cuh, small_k_mma.cuh.
+ * TURNED, for few columns: columns of C take the place of its rows, so that lanes lie along the rows
+ * of A. Else of 3 columns 3 lanes of 32 would work. Stores are not along rows then, but the rows of
+ * such a C are short, and a warp writes all sectors of its 32 rows.
  * Differs from sliced_k by lanes along rows of C, and by sums that are not combined across warps.
  */
 #define FFMA_OF(type) FFMA_OF_##type
@@ -25,44 +28,48 @@
 #if BY_FFMA(REAL)
 #include "sliced_k_copies.cuh"
 
-constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
+constexpr int WIDTH = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
 
+/* C[n * 32 * right] of each row, `down` apart. */
 template <bool READ>
 __device__ __forceinline__ void store(const gemm_args &g, const float (&sum)[THREAD_M][THREAD_N],
                                       float *C, int rows, int columns) {
     const float alpha = (float)g.alpha, beta = (float)g.beta;
+    const long long down = TURNED ? 1 : g.ldc, right = TURNED ? 32 * g.ldc : 32;
 #pragma unroll
     for (int m = 0; m < THREAD_M; m++) {
 #pragma unroll
         for (int n = 0; n < THREAD_N; n++) {
             if (m < rows && n * 32 < columns) {
-                C[n * 32] = alpha * sum[m][n] + (READ ? beta * C[n * 32] : 0);
+                C[n * right] = alpha * sum[m][n] + (READ ? beta * C[n * right] : 0);
             }
         }
-        C += g.ldc;
+        C += down;
     }
 }
 
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ uint4 bytes[];
-    float *a_panel = reinterpret_cast<float *>(bytes);
-    const tile_origin tile = block_tile(g.N, BLOCK_M, BLOCK_N);
+    constexpr order OF_ROWS = TURNED ? OF_B : OF_A, OF_LANES = TURNED ? OF_A : OF_B;
+    float *panel = reinterpret_cast<float *>(bytes);
+    const tile_origin tile = block_tile(g.N, TURNED ? WIDTH : BLOCK_M, TURNED ? BLOCK_M : WIDTH);
     const operand_lines A = lines_from<OF_A>(
         g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, tile.row, g.M, 0, g.K);
     const operand_lines B = lines_from<OF_B>(
         g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb, tile.column, g.N, 0, g.K);
-    const int row = threadIdx.x / 32 * THREAD_M, column = threadIdx.x % 32;
+    const operand_lines &of_rows = TURNED ? B : A, &of_lanes = TURNED ? A : B;
+    const int row = threadIdx.x / 32 * THREAD_M, lane = threadIdx.x % 32;
     const int chunks = (int)((g.K + CHUNK - 1) / CHUNK), most = min(chunks, PANEL_K / CHUNK);
-    float *b_panel = a_panel + most * CHUNK * BLOCK_M;
-    unsigned a_to = shared_address(a_panel), b_to = shared_address(b_panel);
-    asm volatile("" : "+r"(a_to), "+r"(b_to));
+    float *lane_panel = panel + most * CHUNK * BLOCK_M;
+    unsigned rows_to = shared_address(panel), lanes_to = shared_address(lane_panel);
+    asm volatile("" : "+r"(rows_to), "+r"(lanes_to));
     float sum[THREAD_M][THREAD_N] = {};
 #pragma unroll 1
     for (int first = 0; first < chunks; first += most) {
         const int end = min(first + most, chunks);
         if (first > 0) __syncthreads();
-        copy_panel<OF_A, BLOCK_M, 4, THREADS>(a_to, A, first, end);
-        copy_panel<OF_B, BLOCK_N, 1, THREADS>(b_to, B, first, end);
+        copy_panel<OF_ROWS, BLOCK_M, 4, THREADS>(rows_to, of_rows, first, end);
+        copy_panel<OF_LANES, WIDTH, 1, THREADS>(lanes_to, of_lanes, first, end);
         COPY_ASYNC_COMMIT();
         COPY_ASYNC_WAIT(0);
         __syncthreads();
@@ -71,8 +78,8 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 #pragma unroll 1
         for (int slab = 0; slab < slabs; slab++) {
             float x[THREAD_M][SLAB], y[THREAD_N][SLAB];
-            load_fragment<OF_B, BLOCK_N, 1, 32>(y, b_panel, column, slab);
-            load_fragment<OF_A, BLOCK_M, 4, 4>(x, a_panel, row, slab);
+            load_fragment<OF_LANES, WIDTH, 1, 32>(y, lane_panel, lane, slab);
+            load_fragment<OF_ROWS, BLOCK_M, 4, 4>(x, panel, row, slab);
 #pragma unroll
             for (int k = 0; k < SLAB; k++) {
 #pragma unroll
@@ -85,13 +92,14 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
             }
         }
     }
-    const int rows = (int)min(g.M - tile.row - row, (long long)THREAD_M);
-    const int columns = (int)min(g.N - tile.column - column, (long long)BLOCK_N);
-    float *C = g.C + blockIdx.z * g.batch_c + (tile.row + row) * g.ldc + tile.column + column;
+    const long long down = TURNED ? 1 : g.ldc, right = TURNED ? g.ldc : 1;
+    const int rows = (int)min((long long)of_rows.lines - row, (long long)THREAD_M);
+    float *C = g.C + blockIdx.z * g.batch_c + tile.row * g.ldc + tile.column;
+    C += row * down + lane * right;
     if ((float)g.beta == 0) {
-        store<false>(g, sum, C, rows, columns);
+        store<false>(g, sum, C, rows, of_lanes.lines - lane);
     } else {
-        store<true>(g, sum, C, rows, columns);
+        store<true>(g, sum, C, rows, of_lanes.lines - lane);
     }
 }
 constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64;
