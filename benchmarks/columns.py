@@ -1,11 +1,12 @@
 """Times products in 16 bits and tf32 with all tiles and K ranges; fits the planner to them.
 
     python benchmarks/gpu.py columns --minutes 1.5   # on a GPU: writes results/columns-GPU.json.xz
-    python benchmarks/columns.py columns-nvidia-h200 ... # anywhere: writes csrc/core/ring_costs.def
+    python benchmarks/columns.py columns-nvidia-h200 ... # anywhere: writes csrc/core/ring_*.def
 
 The calls are random, of rows that TMA reads in place. A call has the times of cuBLAS too, which the
 fit does not use. The second command leaves out times that were disturbed. It first fits to half of
-the calls, and reports what choices cost in the other half. It needs SciPy.
+the calls, and reports what choices cost in the other half. Costs of terms are fitted to the times,
+then trees to what is left. It needs SciPy and CatBoost.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from functools import cache, partial
 from typing import Any
 
 import records
+import trees
 from drawn import lasting, log_uniform, medians, seeded
 from packing import dot, packing_costs
 from sweep import LAYOUTS, Shape, operands
@@ -31,6 +33,9 @@ Tile = tuple[int, int, int, bool, int, int]  # values of PARAMS
 Row = tuple[Kernel, int, int, int]  # of costs: kernel, index of a cluster's size, load, width
 PARAMS = ("block_m", "block_n", "split", "swapped", "multicast", "multicast_a")
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
+TREES = {size: COSTS.with_name(f"ring_trees_{8 * size}.def") for size in (2, 4)}  # by bytes
+TREE_COUNT = {2: 500, 4: 200}
+NEAR, MOST_CORRECTION = 1.25, 0.4  # trees are fitted to times so near the shortest of a call
 MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
     **{(2, block_m): most for block_m, most in {64: 192, 128: 320, 192: 192, 256: 128}.items()},
     **{(4, block_m): 2 * block_m for block_m in (64, 128)},
@@ -119,12 +124,14 @@ def expected(
 ) -> float:
     from smemkern import _core
 
-    terms, packing, load = _core.ring_terms(
+    facts, packing, load = _core.ring_facts(
         *((*shape, batch), tile, layout, multiprocessors, itemsize, True)
     )
     kernel, size, _, width = row_of(itemsize, shape, tile, load)
     costs = read_costs()[list(MOST_COLUMNS).index(kernel)][size][load][width]
-    return dot(terms, costs) + dot(packing, packing_costs())
+    terms = dot(facts[: len(costs)], costs)
+    corrected = terms * float(trees.corrections(read_trees(itemsize), [facts])[0])
+    return corrected + dot(packing, packing_costs())
 
 
 def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None) -> Record:
@@ -183,6 +190,11 @@ def read_costs() -> list[list[list[list[list[float]]]]]:
     return found
 
 
+@cache
+def read_trees(itemsize: int) -> list[trees.Tree]:
+    return trees.read(TREES[itemsize])
+
+
 def fit(terms: Any, times: Any, fastest: Any) -> Any:
     """Nonnegative costs. What is far slower than the fastest, measured or predicted by the fit
     before, has a small weight; what is far slower than predicted was disturbed, and has none."""
@@ -209,14 +221,14 @@ def cost_of(line: Record, tile: str) -> Row:
     return row_of(line["itemsize"], line["shape"], tile_of(tile), line["load"][tile])
 
 
-def add_terms(record: Record, line: Record) -> None:
+def add_facts(record: Record, line: Record) -> None:
     from smemkern import _core
 
     line.setdefault("itemsize", 2)
     line["cuBLAS"] = line["us"].pop("cuBLAS")
-    line["terms"], line["packing"], line["load"] = {}, {}, {}
+    line["facts"], line["packing"], line["load"] = {}, {}, {}
     for tile in line["us"]:
-        line["terms"][tile], packing, line["load"][tile] = _core.ring_terms(
+        line["facts"][tile], packing, line["load"][tile] = _core.ring_facts(
             *((*line["shape"], line["batch"]), tile_of(tile)),
             *(line["layout"], record["multiprocessors"], line["itemsize"], True),
         )
@@ -231,12 +243,13 @@ def is_disturbed(line: Record) -> bool:
 def fitted(lines: list[Record]) -> dict[Row, Any]:
     import numpy as np
 
+    terms = len(read_costs()[0][0][0][0])
     of_load: dict[Row, list[Any]] = {}
     of_all: dict[tuple[Kernel, int, int], list[Any]] = {}
     for line in lines:
         fastest = min(line["us"].values())
         for tile, us in line["us"].items():
-            sample = line["terms"][tile], us - line["packing"][tile], fastest
+            sample = line["facts"][tile][:terms], us - line["packing"][tile], fastest
             kernel, size, load, width = cost_of(line, tile)
             of_load.setdefault((kernel, size, load, width), []).append(sample)
             of_all.setdefault((kernel, size, width), []).append(sample)
@@ -250,7 +263,9 @@ def fitted(lines: list[Record]) -> dict[Row, Any]:
 
 
 def predicted(costs: dict[Row, Any], line: Record, tile: str) -> float:
-    return float(costs[cost_of(line, tile)] @ line["terms"][tile]) + line["packing"][tile]
+    """Without trees."""
+    cost = costs[cost_of(line, tile)]
+    return float(cost @ line["facts"][tile][: len(cost)]) + line["packing"][tile]
 
 
 def drop_disturbed(costs: dict[Row, Any], lines: list[Record]) -> None:
@@ -261,16 +276,64 @@ def drop_disturbed(costs: dict[Row, Any], lines: list[Record]) -> None:
                 del line["us"][tile]
 
 
-def regret(costs: dict[Row, Any], lines: list[Record]) -> float:
-    """How many times as long the chosen tiles take as the fastest, geometric mean."""
+def near_tiles(costs: dict[Row, Any], line: Record) -> tuple[list[str], Any, Any]:
+    """The tiles among which the planner chooses; times without trees, and facts."""
+    import numpy as np
 
-    def ratio(line: Record) -> float:
-        us = line["us"]
-        known = (tile for tile in us if cost_of(line, tile) in costs)
-        chosen = min(known, key=partial(predicted, costs, line))
-        return float(us[chosen] / min(us.values()))
+    times = {
+        tile: predicted(costs, line, tile) for tile in line["us"] if cost_of(line, tile) in costs
+    }
+    least = min(times.values())
+    tiles = [tile for tile, time in times.items() if time < NEAR * least]
+    return tiles, *(np.array([of[tile] for tile in tiles]) for of in (times, line["facts"]))
 
-    return statistics.geometric_mean(map(ratio, lines))
+
+def fitted_trees(costs: dict[Row, Any], lines: list[Record]) -> dict[int, list[trees.Tree]]:
+    """By bytes of an element. What is slower than the fastest has a small weight, as in fit()."""
+    import numpy as np
+
+    samples: dict[int, list[tuple[Any, Any, Any]]] = {}
+    for line in lines:
+        tiles, times, facts = near_tiles(costs, line)
+        us = np.array([line["us"][tile] for tile in tiles])
+        packing = np.array([line["packing"][tile] for tile in tiles])
+        logs = np.log(np.maximum(us - packing, 0.1) / np.maximum(times - packing, 0.1))
+        weights = np.minimum(1.2, us.min() / np.minimum(times, us)) ** 6
+        samples.setdefault(line["itemsize"], []).append((facts, logs, weights))
+    found = {}
+    for itemsize, parts in samples.items():
+        facts, logs, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        clipped = np.clip(logs, -MOST_CORRECTION, MOST_CORRECTION)
+        found[itemsize] = trees.fit(
+            *(facts.astype(np.float32), clipped, weights, TREE_COUNT[itemsize])
+        )
+    return found
+
+
+def ratios(
+    costs: dict[Row, Any], of: dict[int, list[trees.Tree]], line: Record
+) -> tuple[float, float]:
+    """The chosen tile's time by that of the fastest; cuBLAS's by the chosen one's."""
+    tiles, times, facts = near_tiles(costs, line)
+    packing = [line["packing"][tile] for tile in tiles]
+    sums = times - packing
+    corrected = packing + sums * trees.corrections(of[line["itemsize"]], facts)
+    us = float(line["us"][tiles[int(corrected.argmin())]])
+    return us / min(line["us"].values()), line["cuBLAS"] / us
+
+
+def report(
+    title: str, costs: dict[Row, Any], of: dict[int, list[trees.Tree]], lines: list[Record]
+) -> None:
+    for itemsize in of:
+        found = [ratios(costs, of, line) for line in lines if line["itemsize"] == itemsize]
+        if found:
+            regret = statistics.geometric_mean(ratio for ratio, _ in found)
+            behind = sum(share < 0.9 for _, share in found) / len(found)
+            print(
+                f"{title}, {8 * itemsize} bits: {len(found)} calls, {regret:.4f} times the "
+                f"fastest; {behind:.1%} behind cuBLAS by more than a tenth"
+            )
 
 
 def main() -> None:
@@ -282,7 +345,7 @@ def main() -> None:
     for name in parser.parse_args().record:
         record = records.load(records.RESULTS / f"{name}.json")
         for line in record["lines"]:
-            add_terms(record, line)
+            add_facts(record, line)
         lines += [line for line in record["lines"] if not is_disturbed(line)]
     import numpy as np
 
@@ -295,14 +358,16 @@ def main() -> None:
     }
     drop_disturbed(fitted(lines), lines)
     lines = [line for line in lines if line["us"]]
-    for kind, itemsize in (("16 bits", 2), ("tf32", 4)):
-        own = [line for line in lines if line["itemsize"] == itemsize]
-        print(
-            f"{kind}: {len(own)} calls, packaged {regret(packaged, own[1::2]):.4f}, "
-            f"fitted to the other half {regret(fitted(own[::2]), own[1::2]):.4f}"
-        )
+    half, other = lines[::2], lines[1::2]
+    report("packaged", packaged, {size: read_trees(size) for size in TREES}, other)
+    costs = fitted(half)
+    report("fitted to the other half", costs, fitted_trees(costs, half), other)
     costs = fitted(lines)
-    print(f"fitted to all {regret(costs, lines):.4f}")
+    fitted_to_all = fitted_trees(costs, lines)
+    report("fitted to all", costs, fitted_to_all, lines)
+    about = f"fitted to {len(lines)} random calls on an {record['gpu']}: benchmarks/columns.py."
+    for itemsize, found in fitted_to_all.items():
+        trees.write(TREES[itemsize], found, f"Trees of core/plan_ring_trees.c, {about}")
     untimed = [1e6] + [0.0] * (len(next(iter(packaged.values()))) - 1)
     text = (
         f"/* Costs of core/plan_ring.c's terms, fitted to {len(lines)} random calls on an "

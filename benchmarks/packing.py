@@ -89,7 +89,7 @@ def terms_of(line: Record) -> tuple[float, ...]:
     from smemkern import _core
 
     multiprocessors = 132  # which does not matter either
-    _, found = _core.ring_terms(
+    _, found = _core.ring_facts(
         *((*line["shape"], line["batch"]), TILE, line["layout"]),
         *(multiprocessors, line["itemsize"], False),
     )

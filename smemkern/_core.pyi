@@ -641,7 +641,7 @@ def predict(
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides."""
 
-def ring_terms(
+def ring_facts(
     sizes: tuple[int, int, int, int],
     tile: tuple[int, int, int, bool, int, int],
     layout: str,

@@ -35,13 +35,13 @@ def cheapest(itemsize, shape, batch, layout, block_m):
 
 def terms_of(sizes, tile, layout, itemsize=2, multicast=1, multicast_a=1):
     tile = (*tile, multicast, multicast_a)
-    found, *_ = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, True)
+    found, *_ = _core.ring_facts(sizes, tile, layout, MULTIPROCESSORS, itemsize, True)
     return dict(zip(NAMES, found, strict=True))
 
 
 def packing_of(sizes, layout, itemsize, swapped=False, aligned=True):
     tile = (64, 64, 1, swapped, 1, 1)
-    _, found, _ = _core.ring_terms(sizes, tile, layout, MULTIPROCESSORS, itemsize, aligned)
+    _, found, _ = _core.ring_facts(sizes, tile, layout, MULTIPROCESSORS, itemsize, aligned)
     return dict(zip(PACKING, found, strict=True))
 
 
@@ -70,7 +70,7 @@ def test_planner_finds_the_cheapest(itemsize, block_m, draw):
 @pytest.mark.parametrize(("tiles", "load"), [(1, 0), (66, 0), (67, 1), (132, 1), (133, 2)])
 def test_load_of_the_device(tiles, load):
     sizes, tile = (128 * tiles, 64, 64, 1), (128, 64, 1, False, 1, 1)
-    assert _core.ring_terms(sizes, tile, "NT", MULTIPROCESSORS, 2, True)[2] == load
+    assert _core.ring_facts(sizes, tile, "NT", MULTIPROCESSORS, 2, True)[2] == load
 
 
 def test_table_has_a_row_per_kernel_cluster_load_and_width():

@@ -248,7 +248,24 @@ enum {
     RING_ODD,       /* of RING_BYTES_IN: rows that do not begin at whole sectors */
     RING_BUSY,      /* RING_BYTES_IN times RING_SHARE */
     RING_ODD_C,     /* RING_RESULT, if C's rows do not begin at whole sectors */
-    RING_TERMS
+    RING_TERMS,
+    /* What the trees know besides (plan_ring_trees.c). */
+    RING_ROWS = RING_TERMS, /* of a tile, and its columns */
+    RING_COLUMNS,
+    RING_RANGES,    /* of K */
+    RING_MULTICAST, /* blocks that share a tile of B, and one of A */
+    RING_MULTICAST_A,
+    RING_ACROSS_A, /* 1: A is MN-major; and B */
+    RING_ACROSS_B,
+    RING_M, /* of the product, or that of the transposes */
+    RING_N,
+    RING_K,
+    RING_BATCH,
+    RING_BLOCKS,    /* tiles, and ranges of K of them, per multiprocessor */
+    RING_DEPTH,     /* steps of K of each range */
+    RING_ROWS_FILL, /* rows of all tiles per row of C, and columns */
+    RING_COLUMNS_FILL,
+    RING_FACTS
 };
 
 /* The product of the transposes. */
@@ -257,7 +274,8 @@ void ring_swap(ring_work *work);
 /* How many multiprocessors have a block: up to half of them, up to all, or some more than one. */
 typedef enum ring_load { RING_HALF, RING_WHOLE, RING_WAVES, RING_LOADS } ring_load;
 
-ring_load ring_terms(const ring_work *work, double out[RING_TERMS]);
+/* The terms of the predicted time and the other facts. */
+ring_load ring_facts(const ring_work *work, double out[RING_FACTS]);
 
 /* What a launch counts that packs operands (kernels/include/wgmma_pack.cuh). */
 enum {
@@ -278,6 +296,11 @@ void ring_pack_terms(const ring_work *work, double out[PACK_TERMS]);
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
                    int64_t multiprocessors);
+
+/* ---- plan_ring_trees.c ---- */
+
+/* How many times as long as the sum of its terms a product takes. */
+double ring_trees(int64_t itemsize, const double facts[RING_FACTS]);
 
 /* ---- plan_skinny.c ---- */
 

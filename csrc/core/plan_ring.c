@@ -177,7 +177,7 @@ static void operands_of(const ring_work *c, ring_operand out[2]) {
     out[1] = c->operands[1].mn_major && c->itemsize == 4 ? PACKED : c->operands[1];
 }
 
-ring_load ring_terms(const ring_work *c, double out[RING_TERMS]) {
+ring_load ring_facts(const ring_work *c, double out[RING_FACTS]) {
     ring_operand x[2];
     operands_of(c, x);
     const bool thin = c->columns == THIN_UNIT;
@@ -236,6 +236,21 @@ ring_load ring_terms(const ring_work *c, double out[RING_TERMS]) {
     out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
     const double row_of_c = (c->swapped ? c->m : c->n) * (double)c->itemsize;
     out[RING_ODD_C] = (int64_t)row_of_c % SECTOR_BYTES ? out[RING_RESULT] : 0;
+    out[RING_ROWS] = c->rows;
+    out[RING_COLUMNS] = columns;
+    out[RING_RANGES] = c->ranges;
+    out[RING_MULTICAST] = c->multicast;
+    out[RING_MULTICAST_A] = c->multicast_a;
+    out[RING_ACROSS_A] = c->operands[0].mn_major;
+    out[RING_ACROSS_B] = c->operands[1].mn_major;
+    out[RING_M] = c->m;
+    out[RING_N] = c->n;
+    out[RING_K] = c->k;
+    out[RING_BATCH] = c->batch;
+    out[RING_BLOCKS] = every / c->multiprocessors;
+    out[RING_DEPTH] = each;
+    out[RING_ROWS_FILL] = down * c->multicast * c->rows / c->m;
+    out[RING_COLUMNS_FILL] = across * c->multicast_a * columns / c->n;
     return 2 * every <= c->multiprocessors ? RING_HALF
            : every <= c->multiprocessors   ? RING_WHOLE
                                            : RING_WAVES;
@@ -270,8 +285,8 @@ static double pack_predicts(const ring_work *c) {
     return sum;
 }
 
-/* Microseconds. */
-static double ring_predicts(const ring_work *c) {
+/* Microseconds, without packing: the sum of the terms. */
+static double sum_of_terms(const ring_work *c, double facts[RING_FACTS]) {
     const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
     const int width = c->columns == THIN_UNIT ? ((int)c->n - 1) / 32
                       : c->columns == ONLY_COLUMNS
@@ -279,10 +294,10 @@ static double ring_predicts(const ring_work *c) {
                           : THIN_WIDTHS - 1 + (int)c->columns / width_step(c->itemsize);
     const double sharing = c->multicast * c->multicast_a;
     const int size = sharing < 8 ? (int)sharing / 2 : SIZES - 1;
-    double terms[RING_TERMS], sum = c->packing;
-    const float *costs = COSTS[kernel][size][ring_terms(c, terms)][width];
+    const float *costs = COSTS[kernel][size][ring_facts(c, facts)][width];
+    double sum = 0;
     for (int i = 0; i < RING_TERMS; i++)
-        sum += terms[i] * (double)costs[i];
+        sum += facts[i] * (double)costs[i];
     return sum;
 }
 
@@ -297,27 +312,40 @@ static int64_t next_ranges(int64_t ranges, int64_t dense, int64_t wave, int64_t 
     return next < most_ranges ? next : most_ranges;
 }
 
-/* The best of what has been tried. */
+/* What has been tried and takes least by the sum of its terms; the first takes least. */
+enum { NEAR = 16 };
 typedef struct ring_choice {
-    double time;
+    double time; /* microseconds, with packing */
     int64_t columns, ranges, multicast, multicast_a;
     bool swapped;
 } ring_choice;
+typedef struct ring_choices {
+    ring_choice near[NEAR];
+    int n;
+} ring_choices;
 
 static const double MOST_GAIN = 1.5; /* of copies that blocks share, in time */
 
+static void keep(ring_choices *found, ring_choice tried) {
+    int at = found->n < NEAR ? found->n++ : NEAR;
+    for (; at > 0 && tried.time <= found->near[at - 1].time; at--)
+        if (at < NEAR) found->near[at] = found->near[at - 1];
+    if (at < NEAR) found->near[at] = tried;
+}
+
 /* Tries one form of sharing, and returns its time. */
-static double try_sharing(ring_work *c, int64_t multicast, int64_t multicast_a, ring_choice *best) {
+static double try_sharing(ring_work *c, int64_t multicast, int64_t multicast_a,
+                          ring_choices *found) {
+    double facts[RING_FACTS];
     c->multicast = (double)multicast;
     c->multicast_a = (double)multicast_a;
-    const double time = ring_predicts(c);
-    if (time <= best->time)
-        *best = (ring_choice){.time = time,
+    const double time = c->packing + sum_of_terms(c, facts);
+    keep(found, (ring_choice){.time = time,
                               .columns = (int64_t)c->columns,
                               .ranges = (int64_t)c->ranges,
                               .multicast = multicast,
                               .multicast_a = multicast_a,
-                              .swapped = c->swapped};
+                              .swapped = c->swapped});
     return time;
 }
 
@@ -327,21 +355,21 @@ static bool may_share(int64_t blocks, int64_t given, double size, double tile) {
 }
 
 /* Tries so many blocks that share A's tiles, and B's, or where it is 0 one, two and four. */
-static void try_multicast(ring_work *c, const int64_t given[2], ring_choice *best) {
+static void try_multicast(ring_work *c, const int64_t given[2], ring_choices *found) {
     for (int64_t a = 1; a <= RING_MOST_MULTICAST; a *= 2) {
         if (!may_share(a, given[0], c->n, c->columns)) continue;
         for (int64_t b = 1; b <= RING_MOST_MULTICAST && a * b <= RING_MOST_SHARING; b *= 2) {
             if (b > 1 && (int64_t)c->columns % (SHARED_COLUMNS * b)) break;
             if (!may_share(b, given[1], c->m, c->rows)) continue;
-            const double time = try_sharing(c, b, a, best);
-            if (a * b == 1 && time > MOST_GAIN * best->time) return;
+            const double time = try_sharing(c, b, a, found);
+            if (a * b == 1 && time > MOST_GAIN * found->near[0].time) return;
         }
     }
 }
 
 /* Tries `ranges` of K, or if it is 0 those that are worth it, with tiles of so many columns. */
 static void try_columns(ring_work *c, int64_t columns, int64_t ranges, const int64_t sharing[2],
-                        ring_choice *best) {
+                        ring_choices *found) {
     c->columns = (double)columns;
     const bool thin = columns == THIN_UNIT, given = ranges > 0;
     const bool clusters =
@@ -352,9 +380,27 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, const int
     for (int64_t tried = given ? ranges : 1;;
          tried = next_ranges(tried, clusters ? MAX_CLUSTER : 4, (int64_t)wave, most_ranges)) {
         c->ranges = given ? (double)tried : up(c->steps / up(c->steps / (double)tried));
-        try_multicast(c, thin ? (int64_t[]){1, 1} : sharing, best);
+        try_multicast(c, thin ? (int64_t[]){1, 1} : sharing, found);
         if (given || tried >= most_ranges) return;
     }
+}
+
+/* The one of them that takes least by its terms and the trees, which correct their sum. */
+static ring_choice best_of(ring_work *c, const ring_choices *found) {
+    ring_choice best = {.time = INFINITY};
+    for (int i = 0; i < found->n; i++) {
+        ring_choice tried = found->near[i];
+        double facts[RING_FACTS];
+        if (tried.swapped != c->swapped) ring_swap(c);
+        c->columns = (double)tried.columns;
+        c->ranges = (double)tried.ranges;
+        c->multicast = (double)tried.multicast;
+        c->multicast_a = (double)tried.multicast_a;
+        const double sum = sum_of_terms(c, facts);
+        tried.time += sum * (ring_trees(c->itemsize, facts) - 1);
+        if (tried.time < best.time) best = tried;
+    }
+    return best;
 }
 
 static double choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
@@ -381,37 +427,40 @@ static double choose(const smk_variant *variant, const smk_dtype *dtype, int64_t
                    .multiprocessors = (double)multiprocessors,
                    .rows = (double)rows,
                    .operands = {operands[0], operands[1]}};
-    ring_choice best = {.time = INFINITY,
-                        .columns = given == ONLY_COLUMNS ? 32
-                                   : given               ? given
-                                                         : widest,
-                        .ranges = ranges > 1 ? ranges : 1,
-                        .multicast = *multicast && given != THIN_UNIT ? *multicast : 1,
-                        .multicast_a = *multicast_a && given != THIN_UNIT ? *multicast_a : 1,
-                        .swapped = given == THIN_UNIT ? thin_rows : *swapped == RING_TRANSPOSES};
+    ring_choices found = {.n = 0};
     const bool empty = c.m * c.n * c.steps * c.batch == 0;
     for (int form = RING_AS_GIVEN; !empty && form <= RING_TRANSPOSES; form++) {
         if (form == RING_TRANSPOSES) ring_swap(&c);
         c.packing = pack_predicts(&c);
         const bool asked = *swapped == RING_CHOOSES || *swapped == form;
         if (thin && c.swapped == thin_rows && (given == THIN_UNIT || (given == 0 && asked)))
-            try_columns(&c, THIN_UNIT, ranges, sharing, &best);
+            try_columns(&c, THIN_UNIT, ranges, sharing, &found);
         if (given == THIN_UNIT || !asked) continue;
         const int64_t narrowest = dtype->itemsize == 4 && rows > 64 ? 64 : 32;
         const int64_t step = width_step(dtype->itemsize);
         const bool only = dtype->itemsize == 4 && rows == 64 && c.n <= ONLY_COLUMNS;
         const int64_t first = only ? ONLY_COLUMNS : narrowest;
         const int64_t last = only ? 0 : (int64_t)least(round_to(c.n, (double)step), (double)widest);
-        try_columns(&c, given > first ? given : first, ranges, sharing, &best);
+        try_columns(&c, given > first ? given : first, ranges, sharing, &found);
         for (int64_t n = first + step; !given && n <= last; n += step)
-            try_columns(&c, n, ranges, sharing, &best);
+            try_columns(&c, n, ranges, sharing, &found);
     }
+    const bool asks_thin = given == THIN_UNIT;
+    const ring_choice best =
+        found.n ? best_of(&c, &found)
+                : (ring_choice){.columns = given == ONLY_COLUMNS ? 32
+                                           : given               ? given
+                                                                 : widest,
+                                .ranges = ranges > 1 ? ranges : 1,
+                                .multicast = *multicast && !asks_thin ? *multicast : 1,
+                                .multicast_a = *multicast_a && !asks_thin ? *multicast_a : 1,
+                                .swapped = asks_thin ? thin_rows : *swapped == RING_TRANSPOSES};
     *columns = best.columns;
     *split = best.ranges;
     *multicast = best.multicast;
     *multicast_a = best.multicast_a;
     *swapped = best.swapped ? RING_TRANSPOSES : RING_AS_GIVEN;
-    return empty ? 0 : best.time;
+    return best.time;
 }
 
 /* ---- what was chosen lately ---- */

@@ -266,13 +266,13 @@ static PyObject *tuple_of(const double *x, int n) {
     return result;
 }
 
-PyObject *choose_ring_terms(PyObject *args) {
+PyObject *choose_ring_facts(PyObject *args) {
     const char *layout;
     long long m, n, k, batch;
     int rows, columns, ranges, swapped, multicast, multicast_a, multiprocessors, itemsize, aligned;
     bool k_major[2];
-    double x[RING_TERMS], packing[PACK_TERMS];
-    if (!PyArg_ParseTuple(args, "(LLLL)(iiipii)siip:ring_terms", &m, &n, &k, &batch, &rows,
+    double x[RING_FACTS], packing[PACK_TERMS];
+    if (!PyArg_ParseTuple(args, "(LLLL)(iiipii)siip:ring_facts", &m, &n, &k, &batch, &rows,
                           &columns, &ranges, &swapped, &multicast, &multicast_a, &layout,
                           &multiprocessors, &itemsize, &aligned) ||
         !read_layout(layout, k_major))
@@ -291,9 +291,9 @@ PyObject *choose_ring_terms(PyObject *args) {
                       .multicast_a = multicast_a};
     ring_operands((int64_t[]){m, n, k}, k_major, itemsize, aligned, work.operands);
     if (swapped) ring_swap(&work);
-    const ring_load load = ring_terms(&work, x);
+    const ring_load load = ring_facts(&work, x);
     ring_pack_terms(&work, packing);
-    return Py_BuildValue("NNi", tuple_of(x, RING_TERMS), tuple_of(packing, PACK_TERMS), (int)load);
+    return Py_BuildValue("NNi", tuple_of(x, RING_FACTS), tuple_of(packing, PACK_TERMS), (int)load);
 }
 
 PyObject *choose_predict(PyObject *args) {

@@ -15,7 +15,7 @@ int request_predict_seconds(module_state *state, request *r, smk_query query);
 PyObject *choose_set_timings(module_state *state, PyObject *args);
 PyObject *choose_predict(PyObject *args);
 
-/* ring_terms(...): see docs.h. */
-PyObject *choose_ring_terms(PyObject *args);
+/* ring_facts(...): see docs.h. */
+PyObject *choose_ring_facts(PyObject *args);
 
 #endif

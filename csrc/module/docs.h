@@ -162,13 +162,14 @@ static const char predict_doc[] =
     "--\n\n"
     "(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides.\n";
 
-static const char ring_terms_doc[] =
-    "ring_terms((M, N, K, batch), (block_m, block_n, split, swapped, multicast, multicast_a),\n"
+static const char ring_facts_doc[] =
+    "ring_facts((M, N, K, batch), (block_m, block_n, split, swapped, multicast, multicast_a),\n"
     "           layout, multiprocessors, itemsize, aligned, /)\n"
     "--\n\n"
-    "The terms of the predicted time of a product of fp16, bf16 or tf32 (core/plan_ring.c), and\n"
-    "those of the launch that packs its operands; and the load of the device: 0 if up to half of\n"
-    "its multiprocessors have a block, 1 up to all, 2 more. Not aligned: TMA cannot read both.\n";
+    "What the planner counts of a product of fp16, bf16 or tf32: the terms of its time\n"
+    "(core/plan_ring.c), then what only the trees use; the terms of the launch that packs its\n"
+    "operands; and the load of the device: 0 if up to half of its multiprocessors have a block,\n"
+    "1 up to all, 2 more. Not aligned: TMA cannot read both.\n";
 
 static const char variants_doc[] =
     "variants()\n"

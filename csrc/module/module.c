@@ -213,8 +213,8 @@ static PyObject *core_predict(PyObject *Py_UNUSED(module), PyObject *args) {
     return choose_predict(args);
 }
 
-static PyObject *core_ring_terms(PyObject *Py_UNUSED(module), PyObject *args) {
-    return choose_ring_terms(args);
+static PyObject *core_ring_facts(PyObject *Py_UNUSED(module), PyObject *args) {
+    return choose_ring_facts(args);
 }
 
 static PyObject *core_last_transfer(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
@@ -258,7 +258,7 @@ static PyMethodDef methods[] = {
     {"shared_arrays", model_shared_arrays, METH_VARARGS, shared_arrays_doc},
     {"set_timings", core_set_timings, METH_VARARGS, set_timings_doc},
     {"predict", core_predict, METH_VARARGS, predict_doc},
-    {"ring_terms", core_ring_terms, METH_VARARGS, ring_terms_doc},
+    {"ring_facts", core_ring_facts, METH_VARARGS, ring_facts_doc},
     {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},
     {"trim", core_trim, METH_O, trim_doc},
     {"event_record", core_event_record, METH_VARARGS, event_record_doc},

@@ -9,13 +9,11 @@
  * B). A tile consists of rows of memory, so both are copied alike, and fragments can be loaded from
  * either. There is one kernel for each of the four combinations.
  * Edges: a copy of elements that do not exist writes zeros and reads nothing. Where rows do not
- * begin and end on 16-byte boundaries, elements of 4 or 8 bytes, or pairs of 2, are copied one by one
- * by cp.async, lanes along the row: 5 sectors per request. In fp32 that is 4 times the copies, of 3
- * instructions each, because all the rest is precomputed. They are unrolled: ptxas cannot move MMAs
- * into a loop. (A loop took 27 instructions per copy and 2.3 times the kernel's time; this takes 1.2
- * times.) Of 16-bit elements at odd addresses two aligned vectors go through registers, and leave
- * shifted together (unaligned_lines.cuh). Eight loads of one element each read every sector eight
- * times: L1 took longer for them than all the rest.
+ * begin and end on 16-byte boundaries, elements are copied one by one, lanes along the row: 5
+ * sectors per request. Elements of 4 or 8 bytes use cp.async; others go through registers, 16 bytes
+ * assembled at a time. In fp32 that is 4 times the copies, of 3 instructions each, because all the
+ * rest is precomputed. They are unrolled: ptxas cannot move MMAs into a loop. (A loop took 27
+ * instructions per copy and 2.3 times the kernel's time; this takes 1.2 times.)
  * Where C has few tiles, a block computes a part of K only (split_k.cuh).
  * Bytes: M N K (1 / BLOCK_M + 1 / BLOCK_N) elements from L2; tile_order.cuh orders the blocks.
  *
@@ -28,7 +26,6 @@
 #include "args.h"
 #include "split_k.cuh"
 #include "tile_order.cuh"
-#include "unaligned_lines.cuh"
 
 constexpr int CHUNK = 16 / sizeof(REAL); /* elements; the unit of copies and swizzles */
 constexpr int BLOCK_K = 128 / sizeof(REAL);
@@ -155,9 +152,8 @@ template <order ORDER, int LINES, int ALIGNED> struct copies {
 
     const REAL *from;
     long long pitch;
-    unsigned to;   /* offset in a tile */
-    int lines, k;  /* lines that exist from the thread's first copy on, and that copy's k */
-    bool is_first; /* the next copy is of the matrix's first elements */
+    unsigned to;  /* offset in a tile */
+    int lines, k; /* lines that exist from the thread's first copy on, and that copy's k */
 
     __device__ __forceinline__ void start(const REAL *x, long long pitch_, long long n,
                                           long long first) {
@@ -169,7 +165,6 @@ template <order ORDER, int LINES, int ALIGNED> struct copies {
         to = row * PITCH + ((column / CHUNK ^ swizzle<ORDER, LINES>(row)) << 4) +
              column % CHUNK * (int)sizeof(REAL);
         lines = (int)min(n - line, 0x7fffffffll);
-        is_first = line == 0 && k == 0;
     }
 
     /* Copy i of COUNT, in order, to the tile at `tile`, of whose k the first k_left exist. */
@@ -178,16 +173,16 @@ template <order ORDER, int LINES, int ALIGNED> struct copies {
         advance(i);
     }
 
-    /* The same in two steps, through registers. `more`: K goes on after the tile. */
-    __device__ __forceinline__ void load(two_words &v, int i, int k_left, bool more) {
-        const bool is_last = down(i) + 1 >= (ORDER == ALONG ? lines : k_left - k);
-        v.load(from + along(i), there(i, k_left), is_first && i == 0,
-               is_last && !(ORDER == ACROSS && more), pitch);
-        is_first = false;
+    /* The same in two steps, through registers. */
+    __device__ __forceinline__ void load(REAL (&v)[CHUNK], int i, int k_left) {
+#pragma unroll
+        for (int j = 0; j < CHUNK; j++) {
+            v[j] = j < there(i, k_left) ? from[along(i) + j] : REAL();
+        }
         advance(i);
     }
-    __device__ __forceinline__ void store(unsigned tile, int i, const two_words &v) {
-        const uint4 words = v.piece();
+    __device__ __forceinline__ void store(unsigned tile, int i, const REAL (&v)[CHUNK]) {
+        const uint4 words = reinterpret_cast<const uint4 &>(v);
         asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(place(tile, i)), "r"(words.x),
                      "r"(words.y), "r"(words.z), "r"(words.w)
                      : "memory");
@@ -233,7 +228,7 @@ template <order OF_A, order OF_B, int ALIGNED> struct tile_copies {
     of_a a;
     of_b b;
     long long left; /* of K, from this tile on */
-    two_words passing;
+    REAL passing[CHUNK];
 
     __device__ __forceinline__ void start(const operand_matrix &A, const operand_matrix &B,
                                           long long K) {
@@ -247,10 +242,9 @@ template <order OF_A, order OF_B, int ALIGNED> struct tile_copies {
         if (!ASYNC && i > 0 && i <= of_a::COUNT) a.store(stage, i - 1, passing);
         if (!ASYNC && i > of_a::COUNT && i <= COPIES) b.store(stage + A_TILE, of_b_i - 1, passing);
         if (i < of_a::COUNT) {
-            ASYNC ? a.copy(stage, i, k_left) : a.load(passing, i, k_left, left > BLOCK_K);
+            ASYNC ? a.copy(stage, i, k_left) : a.load(passing, i, k_left);
         } else if (i < COPIES) {
-            ASYNC ? b.copy(stage + A_TILE, of_b_i, k_left)
-                  : b.load(passing, of_b_i, k_left, left > BLOCK_K);
+            ASYNC ? b.copy(stage + A_TILE, of_b_i, k_left) : b.load(passing, of_b_i, k_left);
         }
         if (i == COUNT - 1) left -= BLOCK_K;
     }

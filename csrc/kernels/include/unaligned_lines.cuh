@@ -20,10 +20,6 @@ template <> struct bits_of<float> {
     typedef float type;
     static __device__ __forceinline__ type at(const float *p) { return *p; }
 };
-template <> struct bits_of<double> {
-    typedef double type;
-    static __device__ __forceinline__ type at(const double *p) { return *p; }
-};
 typedef bits_of<REAL>::type raw;
 
 template <typename T, int N> struct __align__(N * sizeof(T)) several {
@@ -67,50 +63,5 @@ __device__ __forceinline__ uint4 joined(const uint4 &low, const uint4 &high, int
     }
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
-
-/* The words of a piece of a matrix, at any address, until it is wanted. */
-typedef struct two_words {
-    uint4 low, high;
-    int skew, exist; /* bytes; elements of the piece */
-
-    /* The words may begin before the piece and end after it, with elements of other rows. Those at
-     * the matrix's first element, and of its last row, might not be within the matrix, and in rows
-     * `pitch` apart that are shorter than words nothing is certain: there elements are read. */
-    __device__ __forceinline__ void load(const REAL *from, int exist_, bool is_first, bool is_last,
-                                         long long pitch) {
-        exist = exist_;
-        skew = (int)((unsigned long long)from % 16);
-        if (exist <= 0) return;
-        if (is_first || (is_last && exist < 2 * WIDE) || pitch < 2 * WIDE) {
-            several<raw, WIDE> x;
-            skew = 0;
-#pragma unroll
-            for (int j = 0; j < WIDE; j++)
-                x.at[j] = j < exist ? bits_of<REAL>::at(from + j) : raw();
-            low = reinterpret_cast<const uint4 &>(x);
-            return;
-        }
-        const uint4 *words =
-            reinterpret_cast<const uint4 *>(reinterpret_cast<const char *>(from) - skew);
-        low = words[0];
-        if (skew) high = words[1];
-    }
-
-    /* The piece, with zeros for elements that do not exist. */
-    __device__ __forceinline__ uint4 piece() const {
-        if (exist <= 0) return make_uint4(0, 0, 0, 0);
-        uint4 x = joined(low, high, skew);
-        if (exist < WIDE) {
-            unsigned *w = &x.x;
-            constexpr int EACH = 4 / (int)sizeof(raw);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const int left = exist - i * EACH;
-                if (left < EACH) w[i] = left > 0 ? w[i] & 0xffff : 0;
-            }
-        }
-        return x;
-    }
-} two_words;
 
 #endif
