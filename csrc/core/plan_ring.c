@@ -86,6 +86,7 @@ static int64_t columns_of(int64_t columns, int64_t n) {
 
 bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const int64_t sizes[3],
                      int64_t batch, int64_t multiprocessors) {
+    if (!variant->wgmma.thin[0][0]) return false; /* others have not all of these parameters */
     const ring_form form = ring_form_of(variant, values);
     const int64_t split = values[smk_variant_param(variant, "split")];
     const int64_t rows = values[smk_variant_param(variant, "block_m")];
@@ -93,8 +94,7 @@ bool ring_in_cluster(const smk_variant *variant, const int64_t *values, const in
     const int64_t columns = columns_of(values[smk_variant_param(variant, "block_n")], n);
     const int64_t rectangles =
         ceil_div(m, rows * form.multicast) * ceil_div(n, columns * form.multicast_a) * batch;
-    return variant->wgmma.thin[0][0] &&
-           in_cluster(form.thin, rows, columns, split, ring_sharing(form), (double)rectangles,
+    return in_cluster(form.thin, rows, columns, split, ring_sharing(form), (double)rectangles,
                       (double)multiprocessors);
 }
 

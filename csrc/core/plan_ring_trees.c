@@ -1,8 +1,8 @@
-/* Corrects the sum of a product's terms (plan_ring.c) by boosted trees, all of whose splits of one
- * level are the same. Why: the terms are linear, and times are not. Waves, ring, L2 and the order of
- * blocks act together, and no further term that was tried held for new calls. The trees are fitted
- * to what is left (benchmarks/columns.py): of random calls that the fit has not seen, half as many
- * are behind cuBLAS by more than a tenth.
+/* Corrects the sum of a product's terms (plan_ring.c) by boosted trees. Why: the terms are linear,
+ * and times are not. Waves, ring, L2 and the order of blocks act together, and no further term that
+ * was tried held for new calls. The trees are fitted to what is left (benchmarks/columns.py): of
+ * random calls that the fit has not seen, half as many are behind cuBLAS by more than a tenth. All
+ * splits of one level of a tree are the same.
  */
 #include "plan_parts.h"
 

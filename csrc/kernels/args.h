@@ -102,9 +102,9 @@ enum { RING_STAGES = 16, RING_BARRIERS = 1024 };
 enum { MOST_BOX_ROWS = 256 };
 #define WGMMA_OUT_BUFFERS(block_m) ((block_m) > 128 ? 1 : 2)
 /* Of wgmma_thin.cuh: the most columns of a thin tile; the value of block_n that asks for a tile of
- * all columns; the most rows and columns of a tile that a cluster adds in the memory of the ring (of
- * wider ones 8 were the fastest in 5213 calls); and the bytes from one row of a warpgroup's sums to
- * the next. Swapped, these are rows of 64 columns of C. */
+ * all columns; the most rows and columns of a tile that a cluster adds in the memory of the ring
+ * (wider ones were the fastest of 8 calls in 5213); and the bytes from one row of a warpgroup's
+ * sums to the next. Swapped, these are rows of 64 columns of C. */
 enum { THIN_COLUMNS = 64, THIN_UNIT = 8, SUMMED_ROWS = 128, SUMMED_COLUMNS = 128 };
 #define SUM_PITCH(columns, swapped) ((swapped) ? 256 : ((columns) + 31) / 32 * 128)
 
