@@ -51,8 +51,9 @@ ONLY = 16  # of tf32: all columns of C, if there are no more
 THIN, THIN_UNIT = 64, 8  # up to 64 rows or columns of C may have other kernels: block_n = 8
 MOST_OPERATIONS = 2**36
 DTYPES = [("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("tf32", "float32")]
-FAR = 1.3  # what is expected to take as many times as long as the fastest is seldom timed ...
-SELDOM = 0.1
+UNITS = {8: 0.2, 16: 0.5, 128: 0.3}  # sizes are multiples of it, so often
+FAR = 1.15  # what is expected to take as many times as long as the fastest is seldom timed ...
+SELDOM = 0.03
 DISTURBED = 3
 FIT_DISTURBED = 1.4  # times what the fit predicts: the host was late, or something ran beside
 # Kernels timed in turns: the driver's queue has room for one round. Neighbours have the same code,
@@ -64,13 +65,19 @@ FEW = 30  # times: costs of a row with fewer are those of all loads
 # ---- the times
 
 
+def multiple(size: int, unit: int) -> int:
+    """Of 16 at most, where the size is less than the unit."""
+    unit = min(unit, 16) if size < unit else unit
+    return max(unit, round(size / unit) * unit)
+
+
 def draw(rng: random.Random) -> tuple[int, Shape, str]:
-    """(batch, (M, N, K), layout): mostly multiples of 16, one in four batched."""
+    """(batch, (M, N, K), layout): mostly multiples of 16, some of 128; one in four batched."""
     while True:
         batch = log_uniform(rng, 2, 100) if rng.random() < 0.25 else 1
-        unit = 8 if rng.random() < 0.2 else 16
+        unit = rng.choices(list(UNITS), UNITS.values())[0]
         most = 16384 if batch == 1 else 1024
-        m, n, k = (max(unit, round(log_uniform(rng, 8, most) / unit) * unit) for _ in range(3))
+        m, n, k = (multiple(log_uniform(rng, 8, most), unit) for _ in range(3))
         small = batch * max(m * k, k * n, m * n) <= 2**26
         if small and 2 * batch * m * n * k <= MOST_OPERATIONS:
             return batch, (m, n, k), rng.choice(LAYOUTS)

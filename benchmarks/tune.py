@@ -5,10 +5,10 @@
     python benchmarks/tune.py times-nvidia-h200    # anywhere: fits smemkern/timings.json to it
 
 The calls are drawn as in drawn.py, with other seeds, so what that reports judges the fit on calls
-which it has not seen. A call has the times of cuBLAS too, which the fit does not use. The second
-command first fits to half of the calls, and reports what choices cost in the other half. It takes
-several records, of different types. Times of kernels that have changed are of no use: a new record
-of some minutes is.
+which it has not seen. Some have one row or one column. A call has the times of cuBLAS too, which
+the fit does not use. The second command first fits to half of the calls, and reports what choices
+cost in the other half. It takes several records, of different types. Times of kernels that have
+changed are of no use: a new record of some minutes is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ Record = dict[str, Any]
 TWINS = {"bf16": "fp16", "mma_bf16": "mma_fp16"}
 MOST_OPERATIONS = 2**37  # of one product
 FEW = 100  # times of a row: with fewer it keeps its costs. Far slower rows are not timed
+ONE_ROW = 0.1  # of the calls have one row or one column
 # Of every 12 calls. Kernels for bfloat16 and float16 are the same, and fitted together.
 TYPES = ("float32", "float64", "bfloat16") * 3 + ("float32", "float16", "float16")
 
@@ -47,7 +48,10 @@ def calls(rng: random.Random, dtypes: Iterable[str] = ()) -> Iterator[tuple[str,
             yield dtype, 1, shape, "NN"
     while True:
         for dtype in types:
-            yield dtype, *draw(rng, batched=rng.random() < 0.25)
+            batch, shape, layout = draw(rng, batched=rng.random() < 0.25)
+            if rng.random() < ONE_ROW:
+                shape = rng.choice([(1, *shape[1:]), (shape[0], 1, shape[2])])
+            yield dtype, batch, shape, layout
 
 
 def label_of(variant: str, params: dict[str, int]) -> str:

@@ -99,6 +99,14 @@ class Wgmma:
 
 
 @dataclass(frozen=True)
+class Skinny:
+    """The kernels of a row that core/plan_skinny.c plans: smk_skinny."""
+
+    rows: tuple[int, ...]  # of the thin operand, per kernel
+    mma: bool
+
+
+@dataclass(frozen=True)
 class Row:
     op: str
     name: str
@@ -123,7 +131,7 @@ class Row:
     clusters: bool  # the blocks of a tile add the parts of K, as a cluster, from sm_90 on
     both_orders: bool
     wgmma: Wgmma | None
-    skinny: tuple[int, ...]  # rows of the thin operand per kernel; empty: another kind
+    skinny: Skinny | None
     ozaki: dict[str, bool] | None  # a product by residues: fields of smk_ozaki besides its kernels
     any_strides: bool  # of transposes: it has the further kernels of smk_transpose_kernels
     boxes: bool  # of transposes: its kernel reads x by TMA
@@ -291,7 +299,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         clusters=_get(entry, "clusters", bool, where, False),
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
-        skinny=tuple(_get(entry, "skinny", list, where, [])),
+        skinny=_skinny(entry["skinny"], f"{where}, skinny") if "skinny" in entry else None,
         ozaki=_ozaki(entry["ozaki"], params, f"{where}, ozaki") if "ozaki" in entry else None,
         any_strides=_get(entry, "any_strides", bool, where, False),
         boxes=_get(entry, "boxes", bool, where, False),
@@ -379,6 +387,13 @@ def _wgmma(entry: object, where: str) -> Wgmma:
         _get(entry, key, bool, where, False) for key in ("guarded", "by_columns")
     )
     return Wgmma(operand, terms, by_rows, guarded, by_columns)
+
+
+def _skinny(entry: object, where: str) -> Skinny:
+    if not isinstance(entry, dict):
+        raise TableError(f"{where}: {entry!r} should be a table {{ rows, mma }}")
+    _only({"rows", "mma"}, entry, where)
+    return Skinny(tuple(_get(entry, "rows", list, where)), _get(entry, "mma", bool, where, False))
 
 
 def _ozaki(entry: object, params: Sequence[Param], where: str) -> dict[str, bool]:

@@ -154,9 +154,10 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"            {', '.join(kernels + ['{{NULL}}'] * (len(every) - len(kinds)))},"
         yield f"            {{{', '.join(_c_by_columns(row) if row.wgmma.by_columns else ())}}}}},"
     if row.skinny:
-        names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
-        rows = ", ".join(map(str, row.skinny))
-        yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
+        names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny.rows)
+        rows = ", ".join(map(str, row.skinny.rows))
+        mma = str(row.skinny.mma).lower()
+        yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}, {mma}}},"
     if row.ozaki:
         kernels = ", ".join(f'"{row.stem}_{name}"' for name in ("scale", "pack", "combine"))
         yield f"        .ozaki = {{{kernels}, {str(row.ozaki['tma']).lower()}}},"

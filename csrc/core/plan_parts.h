@@ -265,6 +265,8 @@ enum {
     RING_DEPTH,     /* steps of K of each range */
     RING_ROWS_FILL, /* rows of all tiles per row of C, and columns */
     RING_COLUMNS_FILL,
+    RING_LINES_A, /* of 128 bytes, of each 128 bytes of a row that are copied, and of B's */
+    RING_LINES_B,
     RING_FACTS
 };
 
@@ -274,8 +276,11 @@ void ring_swap(ring_work *work);
 /* How many multiprocessors have a block: up to half of them, up to all, or some more than one. */
 typedef enum ring_load { RING_HALF, RING_WHOLE, RING_WAVES, RING_LOADS } ring_load;
 
-/* The terms of the predicted time and the other facts. */
-ring_load ring_facts(const ring_work *work, double out[RING_FACTS]);
+/* The terms of the predicted time. */
+ring_load ring_terms(const ring_work *work, double out[RING_TERMS]);
+
+/* The facts that are no terms, from out[RING_TERMS] on. */
+void ring_other_facts(const ring_work *work, double out[RING_FACTS]);
 
 /* What a launch counts that packs operands (kernels/include/wgmma_pack.cuh). */
 enum {
@@ -299,8 +304,9 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
 
 /* ---- plan_ring_trees.c ---- */
 
-/* How many times as long as the sum of its terms a product takes. */
-double ring_trees(int64_t itemsize, const double facts[RING_FACTS]);
+/* How many times as long as the sums of their terms products take, by facts[.][product]. */
+enum { RING_NEAR = 16 };
+void ring_trees(int64_t itemsize, float facts[RING_FACTS][RING_NEAR], double out[RING_NEAR]);
 
 /* ---- plan_skinny.c ---- */
 

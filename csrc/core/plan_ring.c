@@ -170,7 +170,7 @@ static void operands_of(const ring_work *c, ring_operand out[2]) {
     out[1] = c->operands[1].mn_major && c->itemsize == 4 ? PACKED : c->operands[1];
 }
 
-ring_load ring_facts(const ring_work *c, double out[RING_FACTS]) {
+ring_load ring_terms(const ring_work *c, double out[RING_TERMS]) {
     ring_operand x[2];
     operands_of(c, x);
     const bool thin = c->columns == THIN_UNIT;
@@ -229,6 +229,24 @@ ring_load ring_facts(const ring_work *c, double out[RING_FACTS]) {
     out[RING_BUSY] = out[RING_BYTES_IN] * out[RING_SHARE];
     const double row_of_c = (c->swapped ? c->m : c->n) * (double)c->itemsize;
     out[RING_ODD_C] = (int64_t)row_of_c % SECTOR_BYTES ? out[RING_RESULT] : 0;
+    return 2 * every <= c->multiprocessors ? RING_HALF
+           : every <= c->multiprocessors   ? RING_WHOLE
+                                           : RING_WAVES;
+}
+
+/* Of 128 bytes of a row that begin anywhere in it, the lines that they are in. */
+static double lines_of(const ring_operand *x) {
+    const int64_t lowest = x->alignment & -x->alignment;
+    return 2 - least((double)lowest, LINE_BYTES) / LINE_BYTES;
+}
+
+void ring_other_facts(const ring_work *c, double out[RING_FACTS]) {
+    ring_operand x[2];
+    operands_of(c, x);
+    const double columns = (double)columns_of((int64_t)c->columns, (int64_t)c->n);
+    const double rows = c->rows * c->multicast, wide = columns * c->multicast_a;
+    const double down = up(c->m / rows), across = up(c->n / wide);
+    const double blocks = down * across * c->ranges * c->batch * c->multicast * c->multicast_a;
     out[RING_ROWS] = c->rows;
     out[RING_COLUMNS] = columns;
     out[RING_RANGES] = c->ranges;
@@ -240,13 +258,12 @@ ring_load ring_facts(const ring_work *c, double out[RING_FACTS]) {
     out[RING_N] = c->n;
     out[RING_K] = c->k;
     out[RING_BATCH] = c->batch;
-    out[RING_BLOCKS] = every / c->multiprocessors;
-    out[RING_DEPTH] = each;
-    out[RING_ROWS_FILL] = down * c->multicast * c->rows / c->m;
-    out[RING_COLUMNS_FILL] = across * c->multicast_a * columns / c->n;
-    return 2 * every <= c->multiprocessors ? RING_HALF
-           : every <= c->multiprocessors   ? RING_WHOLE
-                                           : RING_WAVES;
+    out[RING_BLOCKS] = blocks / c->multiprocessors;
+    out[RING_DEPTH] = up(c->steps / c->ranges);
+    out[RING_ROWS_FILL] = down * rows / c->m;
+    out[RING_COLUMNS_FILL] = across * wide / c->n;
+    out[RING_LINES_A] = lines_of(&x[0]);
+    out[RING_LINES_B] = lines_of(&x[1]);
 }
 
 void ring_pack_terms(const ring_work *c, double out[PACK_TERMS]) {
@@ -279,7 +296,7 @@ static double pack_predicts(const ring_work *c) {
 }
 
 /* Microseconds, without packing: the sum of the terms. */
-static double sum_of_terms(const ring_work *c, double facts[RING_FACTS]) {
+static double sum_of_terms(const ring_work *c, double terms[RING_TERMS]) {
     const int kernel = (c->rows < 256 ? (int)c->rows / 64 - 1 : 3) + (c->itemsize == 4 ? 4 : 0);
     const int width = c->columns == THIN_UNIT ? ((int)c->n - 1) / 32
                       : c->columns == ONLY_COLUMNS
@@ -287,10 +304,10 @@ static double sum_of_terms(const ring_work *c, double facts[RING_FACTS]) {
                           : THIN_WIDTHS - 1 + (int)c->columns / width_step(c->itemsize);
     const double sharing = c->multicast * c->multicast_a;
     const int size = sharing < 8 ? (int)sharing / 2 : SIZES - 1;
-    const float *costs = COSTS[kernel][size][ring_facts(c, facts)][width];
+    const float *costs = COSTS[kernel][size][ring_terms(c, terms)][width];
     double sum = 0;
     for (int i = 0; i < RING_TERMS; i++)
-        sum += facts[i] * (double)costs[i];
+        sum += terms[i] * (double)costs[i];
     return sum;
 }
 
@@ -306,33 +323,32 @@ static int64_t next_ranges(int64_t ranges, int64_t dense, int64_t wave, int64_t 
 }
 
 /* What has been tried and takes least by the sum of its terms; the first takes least. */
-enum { NEAR = 16 };
 typedef struct ring_choice {
     double time; /* microseconds, with packing */
     int64_t columns, ranges, multicast, multicast_a;
     bool swapped;
 } ring_choice;
 typedef struct ring_choices {
-    ring_choice near[NEAR];
+    ring_choice near[RING_NEAR];
     int n;
 } ring_choices;
 
 static const double MOST_GAIN = 1.5; /* of copies that blocks share, in time */
 
 static void keep(ring_choices *found, ring_choice tried) {
-    int at = found->n < NEAR ? found->n++ : NEAR;
+    int at = found->n < RING_NEAR ? found->n++ : RING_NEAR;
     for (; at > 0 && tried.time <= found->near[at - 1].time; at--)
-        if (at < NEAR) found->near[at] = found->near[at - 1];
-    if (at < NEAR) found->near[at] = tried;
+        if (at < RING_NEAR) found->near[at] = found->near[at - 1];
+    if (at < RING_NEAR) found->near[at] = tried;
 }
 
 /* Tries one form of sharing, and returns its time. */
 static double try_sharing(ring_work *c, int64_t multicast, int64_t multicast_a,
                           ring_choices *found) {
-    double facts[RING_FACTS];
+    double terms[RING_TERMS];
     c->multicast = (double)multicast;
     c->multicast_a = (double)multicast_a;
-    const double time = c->packing + sum_of_terms(c, facts);
+    const double time = c->packing + sum_of_terms(c, terms);
     keep(found, (ring_choice){.time = time,
                               .columns = (int64_t)c->columns,
                               .ranges = (int64_t)c->ranges,
@@ -379,17 +395,26 @@ static void try_columns(ring_work *c, int64_t columns, int64_t ranges, const int
 
 /* The one of them that takes least by its terms and the trees, which correct their sum. */
 static ring_choice best_of(ring_work *c, const ring_choices *found) {
-    ring_choice best = found->near[0];
+    float facts[RING_FACTS][RING_NEAR] = {0};
+    double sums[RING_NEAR], factors[RING_NEAR];
+    for (int i = 0; i < found->n; i++) {
+        const ring_choice *tried = &found->near[i];
+        double of_one[RING_FACTS];
+        if (tried->swapped != c->swapped) ring_swap(c);
+        c->columns = (double)tried->columns;
+        c->ranges = (double)tried->ranges;
+        c->multicast = (double)tried->multicast;
+        c->multicast_a = (double)tried->multicast_a;
+        sums[i] = sum_of_terms(c, of_one);
+        ring_other_facts(c, of_one);
+        for (int fact = 0; fact < RING_FACTS; fact++)
+            facts[fact][i] = (float)of_one[fact];
+    }
+    ring_trees(c->itemsize, facts, factors);
+    ring_choice best = {0};
     for (int i = 0; i < found->n; i++) {
         ring_choice tried = found->near[i];
-        double facts[RING_FACTS];
-        if (tried.swapped != c->swapped) ring_swap(c);
-        c->columns = (double)tried.columns;
-        c->ranges = (double)tried.ranges;
-        c->multicast = (double)tried.multicast;
-        c->multicast_a = (double)tried.multicast_a;
-        const double sum = sum_of_terms(c, facts);
-        tried.time += sum * (ring_trees(c->itemsize, facts) - 1);
+        tried.time += sums[i] * (factors[i] - 1);
         if (i == 0 || tried.time < best.time) best = tried;
     }
     return best;

@@ -25,21 +25,26 @@ static const ring_tree TREES_32[] = {
 #include "ring_trees_32.def"
 };
 
-static double sum_of(const ring_tree *trees, size_t n, const float facts[RING_FACTS]) {
-    int64_t sum = 0;
+static void add_trees(const ring_tree *trees, size_t n, float facts[RING_FACTS][RING_NEAR],
+                      int32_t sum[RING_NEAR]) {
     for (size_t i = 0; i < n; i++) {
-        unsigned leaf = 0;
-        for (int level = 0; level < LEVELS; level++)
-            leaf |= (unsigned)(facts[trees[i].fact[level]] > trees[i].border[level]) << level;
-        sum += trees[i].leaf[leaf];
+        int32_t leaf[RING_NEAR] = {0};
+        for (int level = 0; level < LEVELS; level++) {
+            const float *own = facts[trees[i].fact[level]];
+            for (int at = 0; at < RING_NEAR; at++) /* in vectors */
+                leaf[at] |= (own[at] > trees[i].border[level]) << level;
+        }
+        for (int at = 0; at < RING_NEAR; at++)
+            sum[at] += trees[i].leaf[leaf[at]];
     }
-    return (double)sum * 1e-4;
 }
 
-double ring_trees(int64_t itemsize, const double facts[RING_FACTS]) {
-    float x[RING_FACTS];
-    for (int i = 0; i < RING_FACTS; i++)
-        x[i] = (float)facts[i];
-    return exp(itemsize == 2 ? sum_of(TREES_16, sizeof TREES_16 / sizeof *TREES_16, x)
-                             : sum_of(TREES_32, sizeof TREES_32 / sizeof *TREES_32, x));
+void ring_trees(int64_t itemsize, float facts[RING_FACTS][RING_NEAR], double out[RING_NEAR]) {
+    int32_t sum[RING_NEAR] = {0};
+    if (itemsize == 2)
+        add_trees(TREES_16, sizeof TREES_16 / sizeof *TREES_16, facts, sum);
+    else
+        add_trees(TREES_32, sizeof TREES_32 / sizeof *TREES_32, facts, sum);
+    for (int i = 0; i < RING_NEAR; i++)
+        out[i] = exp(sum[i] * 1e-4);
 }

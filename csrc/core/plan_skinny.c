@@ -17,15 +17,14 @@ typedef struct block {
     int64_t warps_j, warps_k, strip;
 } block;
 
-static block block_of(int rows, bool k_major, const smk_dtype *dtype) {
-    if (dtype->itemsize == 2)
+static block block_of(int rows, bool k_major, bool mma, int itemsize) {
+    if (mma)
         return (block){SKINNY_MMA_WARPS_J(rows / 8, k_major), SKINNY_MMA_WARPS_K(k_major),
                        SKINNY_MMA_NEIGHBOURS(k_major)};
-    const int sum = dtype->itemsize;
-    const int each = k_major ? SKINNY_NEIGHBOURS(rows, sum, 4)
-                             : SKINNY_NEIGHBOURS(rows, sum, 16 / dtype->itemsize);
+    const int sum = itemsize == 8 ? 8 : 4;
+    const int each = SKINNY_NEIGHBOURS(rows, sum, k_major ? 4 : 16 / itemsize);
     return (block){SKINNY_WARPS_J(rows), SKINNY_WARPS_K(rows, k_major, sum),
-                   (int64_t)SKINNY_LANES(rows, k_major) * each};
+                   (int64_t)SKINNY_LANES(rows, k_major, itemsize) * each};
 }
 
 skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype, int64_t m,
@@ -37,7 +36,7 @@ skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtyp
     while (kind < SMK_SKINNY_KERNELS - 1 && kinds->rows[kind + 1] && kinds->rows[kind] < thin)
         kind++;
     const int rows = kinds->rows[kind];
-    const block b = block_of(rows, k_major, dtype);
+    const block b = block_of(rows, k_major, kinds->mma, dtype->itemsize);
     return (skinny_tiling){.kernel = kinds->products[kind][k_major],
                            .threads = 32 * b.warps_j * b.warps_k,
                            .tile = {few_columns ? b.strip * b.warps_j : rows,

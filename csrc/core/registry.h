@@ -85,6 +85,7 @@ typedef struct smk_skinny {
     /* Rows of the thin operand per kernel, ascending; 0 ends the list. Empty: another kind. */
     int rows[SMK_SKINNY_KERNELS];
     const char *products[SMK_SKINNY_KERNELS][2]; /* kernels, by [.][the thick operand is K-major] */
+    bool mma;                                    /* by MMAs, not FFMAs */
 } smk_skinny;
 
 /* Further kernels of rows that core/plan_ozaki.c plans: products by residues. NULL: another

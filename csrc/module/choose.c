@@ -291,7 +291,8 @@ PyObject *choose_ring_facts(PyObject *args) {
                       .multicast_a = multicast_a};
     ring_operands((int64_t[]){m, n, k}, k_major, itemsize, aligned, work.operands);
     if (swapped) ring_swap(&work);
-    const ring_load load = ring_facts(&work, x);
+    const ring_load load = ring_terms(&work, x);
+    ring_other_facts(&work, x);
     ring_pack_terms(&work, packing);
     return Py_BuildValue("NNi", tuple_of(x, RING_FACTS), tuple_of(packing, PACK_TERMS), (int)load);
 }

@@ -11,6 +11,7 @@
  * Per slab of 16 k a warp of 64 x 64 takes 4 + 4 ldmatrix.x4, 32 wavefronts, for 32 MMAs.
  * Sums are fp32, products exact. Stores: a lane has pairs of columns, four lanes 8 columns of a
  * row. Four lanes transpose 4 x 4 such pairs; each stores 16 bytes, so 64 contiguous bytes per row.
+ * Where C's rows do not begin on 16-byte boundaries, they pass through the ring: row_stores.cuh.
  */
 #ifndef SMK_MMA_HALVES_CUH
 #define SMK_MMA_HALVES_CUH
@@ -30,7 +31,7 @@ constexpr int GROUP_N = 16, K_SLAB = 16;
 
 #include "mma_gemm.cuh"
 #include "mma_loop.cuh"
-#include "sixteen_bits.cuh"
+#include "row_stores.cuh"
 
 template <order ORDER, int LINES> __device__ __forceinline__ unsigned swizzle(unsigned row) {
     constexpr int CHUNKS = tile_pitch(ORDER, LINES) / 16, TURN = CHUNKS < 8 ? CHUNKS : 8;
@@ -141,6 +142,20 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     REAL *C = g.C + blockIdx.z * g.batch_c;
     const float alpha = (float)g.alpha, beta = (float)g.beta;
     const bool turned = beta == 0 && is_chunks(C, g.ldc, g.N);
+    if (g.split == 1 && beta == 0 && !turned) {
+        wait_for_ring();
+        const unsigned rows = ring + threadIdx.x / 32 * (16 * PITCH);
+        static_assert(THREADS / 32 * (16 * PITCH) <= STAGES * STAGE, "rows of all warps at once");
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++) {
+            const long long first = row + 16 * m;
+            __syncwarp();
+            store_rows({C + first * g.ldc + column, g.ldc, (int)min(g.M - first, 16ll),
+                        (int)min(g.N - column, (long long)WARP_N)},
+                       rows, sum[m], alpha);
+        }
+        return;
+    }
 #pragma unroll
     for (int m = 0; m < M_TILES; m++) {
 #pragma unroll

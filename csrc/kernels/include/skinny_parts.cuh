@@ -84,16 +84,18 @@ enum width {
 };
 
 template <typename is>
+constexpr bool SHIFTS = sizeof(REAL) == 2 && is::ELEMENTS == 8; /* what `whole` can shift */
+
+template <typename is>
 __device__ __forceinline__ width width_of(const operands &g, const skinny_place<is> &at) {
     constexpr bool ALONG_K = is::HOW == ALONG;
     constexpr int BYTES = is::ELEMENTS * (int)sizeof(REAL);
-    const long long apart = ALONG_K ? g.step_b : g.ldb;
+    const long long apart = ALONG_K ? (g.N > 1 ? g.step_b : 0) : g.ldb; /* one row has no pitch */
     const unsigned long long first = (unsigned long long)g.B;
     if ((ALONG_K ? g.ldb : g.step_b) != 1 || first % BYTES) return SINGLES;
     const bool whole = ALONG_K || at.j + is::STRIP <= g.N || g.N % is::J == 0;
     if (apart * (long long)sizeof(REAL) % BYTES == 0 && whole) return VECTORS;
-    return sizeof(REAL) == 2 && apart > 0 && (ALONG_K || g.N >= 2 * is::ELEMENTS) ? SHIFTED
-                                                                                  : SINGLES;
+    return SHIFTS<is> && apart > 0 && (ALONG_K || g.N >= 2 * is::ELEMENTS) ? SHIFTED : SINGLES;
 }
 
 /* ---- the thick operand ---- */
@@ -194,12 +196,17 @@ template <typename is, width HOW_WIDE> struct thick_reader {
         advance = is::ROUND * g.ldb;
     }
 
+    /* Elements from the aligned vector's begin to p. */
+    static __device__ __forceinline__ int before(const REAL *p) {
+        return (int)((unsigned long long)p / sizeof(REAL) % is::ELEMENTS);
+    }
+
     /* Loads the warp's next unit, if it is whole. */
     template <typename piece> __device__ __forceinline__ void load(piece &to) {
         if (unit < units) {
             const REAL *p = from;
             if constexpr (HOW_WIDE == SHIFTED) {
-                to.skip = (int)((unsigned long long)p / sizeof(REAL) % is::ELEMENTS);
+                to.skip = before(p);
                 to.apart = (int)(outer % is::ELEMENTS);
             }
 #pragma unroll
@@ -207,7 +214,7 @@ template <typename is, width HOW_WIDE> struct thick_reader {
                 if constexpr (HOW_WIDE == VECTORS) {
                     load_bits<is::ELEMENTS * sizeof(REAL)>(to.word[n], p);
                 } else if constexpr (HOW_WIDE == SHIFTED) {
-                    const int skip = (to.skip + n * to.apart) % is::ELEMENTS;
+                    const int skip = before(p);
                     load_shared_vector(to.word[n], p - skip);
                     if (skip) load_shared_vector(to.word[n] + 4, p - skip + is::ELEMENTS);
                 } else {
@@ -269,9 +276,8 @@ template <typename is> struct thin_copier {
         apart = row_apart * g.lda + k_apart * g.step_a;
         advance = is::ROUND * g.step_a;
         k_left = g.K - k;
-        const unsigned long long bits =
-            (unsigned long long)g.A | (unsigned long long)g.lda * sizeof(REAL);
-        vectors = by_rows && bits % sizeof(elements) == 0;
+        const long long pitch = g.M > 1 ? g.lda * (long long)sizeof(REAL) : 0;
+        vectors = by_rows && ((long long)g.A | pitch) % (long long)sizeof(elements) == 0;
     }
 
     /* Elements that do not exist are 0. */
@@ -387,12 +393,11 @@ template <typename is, typename sums>
 __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const skinny_place<is> &at,
                                            typename is::stored *shared) {
     const width how = width_of(g, at);
-    if (how == VECTORS)
-        accumulate<is, VECTORS>(sum, g, at, shared);
-    else if (sizeof(REAL) == 2 && how == SHIFTED)
-        accumulate<is, SHIFTED>(sum, g, at, shared);
-    else
-        accumulate<is, SINGLES>(sum, g, at, shared);
+    if (how == VECTORS) return accumulate<is, VECTORS>(sum, g, at, shared);
+    if constexpr (SHIFTS<is>) {
+        if (how == SHIFTED) return accumulate<is, SHIFTED>(sum, g, at, shared);
+    }
+    accumulate<is, SINGLES>(sum, g, at, shared);
 }
 
 /* ---- epilogue ---- */

@@ -155,4 +155,19 @@ __device__ __forceinline__ void load_fragment(float (&x)[OWN][SLAB], const float
     }
 }
 
+template <int M, int N>
+__device__ __forceinline__ void multiply_slab(float (&sum)[M][N], const float (&x)[M][SLAB],
+                                              const float (&y)[N][SLAB]) {
+#pragma unroll
+    for (int k = 0; k < SLAB; k++) {
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                sum[m][n] += x[m][k] * y[n][k];
+            }
+        }
+    }
+}
+
 #endif

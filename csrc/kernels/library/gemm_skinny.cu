@@ -41,13 +41,16 @@ template <int ROWS_, direction HOW_> struct geometry {
     static constexpr int J =
         HOW == ACROSS ? ELEMENTS : LOADS; /* rows of the thick operand per lane */
     static constexpr int KL = HOW == ACROSS ? LOADS : ELEMENTS; /* k per lane */
-    static constexpr int LANES_J = SKINNY_LANES(ROWS, HOW == ALONG), LANES_K = 32 / LANES_J;
+    static constexpr int LANES_J = SKINNY_LANES(ROWS, HOW == ALONG, (int)sizeof(REAL)),
+                         LANES_K = 32 / LANES_J;
     static constexpr int WARPS_J = SKINNY_WARPS_J(ROWS);
     static constexpr int WARPS_K = SKINNY_WARPS_K(ROWS, HOW == ALONG, sizeof(number));
     static constexpr int THREADS = 32 * WARPS_J * WARPS_K;
     /* Units in flight; blocks per multiprocessor: few sums leave registers for 32 warps. */
-    static constexpr int DEPTH = ROWS == 8 ? 2 : 1;
-    static constexpr int BLOCKS = ROWS <= 4 ? 1024 / THREADS : ROWS == 8 ? 2 : 1;
+    static constexpr int DEPTH = ROWS == 8 && sizeof(REAL) > 2 ? 2 : 1;
+    static constexpr int BLOCKS = ROWS == 1 || (ROWS <= 4 && sizeof(REAL) > 2) ? 1024 / THREADS
+                                  : ROWS <= 8                                  ? 512 / THREADS
+                                                                               : 1;
     static constexpr int STRIP = J * LANES_J * WARPS_J;
     static constexpr int UNIT = KL * LANES_K, ROUND = UNIT * WARPS_K;
     static constexpr int FIT = WARPS_J * SKINNY_RING / (2 * ROUND * ROWS * (int)sizeof(number));

@@ -89,16 +89,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
             float x[THREAD_M][SLAB], y[THREAD_N][SLAB];
             load_fragment<OF_A, BLOCK_M, 4, 4 * LANES_M>(x, a, row, slab);
             load_fragment<OF_B, BLOCK_N, 4, 4 * LANES_N>(y, b, column, slab);
-#pragma unroll
-            for (int k = 0; k < SLAB; k++) {
-#pragma unroll
-                for (int m = 0; m < THREAD_M; m++) {
-#pragma unroll
-                    for (int n = 0; n < THREAD_N; n++) {
-                        sum[m][n] += x[m][k] * y[n][k];
-                    }
-                }
-            }
+            multiply_slab(sum, x, y);
         }
     }
 
