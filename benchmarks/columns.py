@@ -34,7 +34,7 @@ Row = tuple[Kernel, int, int, int]  # of costs: kernel, index of a cluster's siz
 PARAMS = ("block_m", "block_n", "split", "swapped", "multicast", "multicast_a")
 COSTS = records.ROOT / "csrc" / "core" / "ring_costs.def"
 TREES = {size: COSTS.with_name(f"ring_trees_{8 * size}.def") for size in (2, 4)}  # by bytes
-TREE_COUNT = {2: 500, 4: 200}
+TREE_COUNT = {2: 1000, 4: 200}
 NEAR, MOST_CORRECTION = 1.25, 0.4  # trees are fitted to times so near the shortest of a call
 MOST_COLUMNS: dict[Kernel, int] = {  # in the order of the file
     **{(2, block_m): most for block_m, most in {64: 192, 128: 320, 192: 192, 256: 128}.items()},

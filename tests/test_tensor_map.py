@@ -512,22 +512,42 @@ extern "C" __global__ void k(const __grid_constant__ Map map, char *y, int first
 """
 
 
-@pytest.mark.parametrize("dtype", ["u1", "f2", "f4"])
-def test_what_is_beside_a_stored_row_is_not_accessed(nvrtc, drawn, dtype):
-    """A row of a tensor that ends within 16 bytes: another thread writes what follows it, or also
-    its last element, which is a race."""
-    source = HELPERS + BULK + COPIES + BESIDE
-    k = smemkern.Kernel(source, "k", options=("-arch=compute_90", "-DRANK=2"))
+WIDTH = 64  # bytes of a row, of whose tensor the last columns are no part
+
+
+def partial_rows(drawn, dtype) -> tuple[np.ndarray, int, int]:
+    """An array of such rows, the tensor's columns, and the bytes that their chunks have."""
     itemsize = np.dtype(dtype).itemsize
-    width = 64 // itemsize
+    width = WIDTH // itemsize
     columns = int(drawn.choice([n for n in range(1, width) if n * itemsize % 16]))
-    for shared in (0, 1):
-        y = np.zeros((8, width), dtype)
-        tensor = smemkern.TensorMap(y[:, :columns], (8, width))
-        first = (columns - shared) * itemsize
-        trace = smemkern.trace(k, 1, 32, tensor, y, first, 64, shared_bytes=2048)
+    return np.zeros((8, width), dtype), columns, -(-columns * itemsize // 16) * 16
+
+
+def kernel_beside() -> smemkern.Kernel:
+    source = HELPERS + BULK + COPIES + BESIDE
+    return smemkern.Kernel(source, "k", options=("-arch=compute_90", "-DRANK=2"))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4"])
+def test_a_store_overwrites_the_rest_of_a_rows_last_chunk(nvrtc, device, drawn, dtype):
+    """A row of a tensor that ends within 16 bytes is stored up to their end (H200)."""
+    y, columns, end = partial_rows(drawn, dtype)
+    expected = y.view("u1").copy()
+    expected[:, :end] = np.arange(8 * WIDTH).reshape(8, WIDTH)[:, :end] % 256
+    tensor = smemkern.TensorMap(y[:, :columns], y.shape)
+    kernel_beside()(1, 32, tensor, y, WIDTH, WIDTH, shared_bytes=2048, device=device)
+    assert y.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4"])
+def test_a_store_races_with_the_rest_of_a_rows_last_chunk(nvrtc, drawn, dtype):
+    """Another thread writes what follows a row, or only what follows its last chunk."""
+    y, columns, end = partial_rows(drawn, dtype)
+    tensor = smemkern.TensorMap(y[:, :columns], y.shape)
+    for first in (end, columns * y.itemsize):
+        trace = smemkern.trace(kernel_beside(), 1, 32, tensor, y, first, WIDTH, shared_bytes=2048)
         found = [(h.kind, h.count) for h in trace.hazards]
-        assert found == [("WAW", 8 * itemsize)] * shared
+        assert found == [("WAW", 8 * (end - first))] * (first < end)
 
 
 def test_parameters_that_are_no_map(nvrtc):

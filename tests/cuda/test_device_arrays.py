@@ -241,6 +241,22 @@ def test_gemm_of_torch(torch, row, dtype, shape, turned):
 
 
 @needs_gpu
+@pytest.mark.parametrize("apart", [16, 24, 7])
+@pytest.mark.parametrize("shape", [(1, 54, 21), (28, 39, 70), (150, 75, 64)], ids=str)
+@pytest.mark.parametrize(("row", "dtype"), GEMMS)
+def test_what_is_beside_out_stays(torch, row, dtype, shape, apart):
+    """Rows of C begin on 16-byte boundaries and do not end there: TMA stores past their end."""
+    m, n, k = shape
+    kind = getattr(torch, dtype)
+    a, b = torch.randn(m, k, device="cuda").to(kind), torch.randn(k, n, device="cuda").to(kind)
+    wide = torch.full((m + 1, -(-n // 16) * 16 + apart), 7, device="cuda").to(kind)
+    around = wide.clone()
+    around[:m, :n] = smemkern.gemm(a, b, variant=row.name)
+    smemkern.gemm(a, b, variant=row.name, out=wide[:m, :n])
+    assert torch.equal(wide, around)
+
+
+@needs_gpu
 def test_transpose_of_torch(torch):
     a = torch.randn(3, 70, 45, device="cuda")
     assert torch.equal(smemkern.transpose(a), a.transpose(1, 2))

@@ -25,8 +25,17 @@ static void visit_gap(gap_fn gap, void *context, uint64_t bytes, uint64_t at) {
     if (gap && bytes) gap(context, bytes, at);
 }
 
-static bool for_each_run(const tile *t, run_fn run, gap_fn gap, void *context) {
-    const int64_t count = (int64_t)t->count[0], left = (int64_t)t->size[0] - t->start[0];
+/* Elements of a row that are within the tensor from the box's begin on. A store writes whole chunks
+ * of 16 bytes: what follows the row in its last one is overwritten. Source: measured on an H200
+ * (driver 580); Triton, issue 11583. */
+static int64_t elements_left(const tile *t, bool stores) {
+    const int64_t left = (int64_t)t->size[0] - t->start[0];
+    const int64_t chunk = TILE_CHUNK / t->element_bytes;
+    return stores && chunk ? (left + chunk - 1) / chunk * chunk : left;
+}
+
+static bool for_each_run(const tile *t, bool stores, run_fn run, gap_fn gap, void *context) {
+    const int64_t count = (int64_t)t->count[0], left = elements_left(t, stores);
     const int64_t first = t->start[0] < 0 ? -t->start[0] : 0;
     const int64_t last = left < count ? left : count;
     const uint64_t element = t->element_bytes;
@@ -149,7 +158,7 @@ bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *d
     for (uint32_t at = 0; t->fill && at < bytes; at += t->element_bytes)
         memcpy(data + at, &t->fill, t->element_bytes);
     if (!t->fill) memset(data, 0, bytes);
-    if (!for_each_run(t, read_run, NULL, &x)) return false;
+    if (!for_each_run(t, false, read_run, NULL, &x)) return false;
     if (t->after_load) t->after_load(data, bytes);
     return true;
 }
@@ -157,7 +166,7 @@ bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *d
 bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *data,
                 const atomic_reduction *reduction) {
     transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .from = data, .reduction = reduction};
-    return for_each_run(t, write_run, NULL, &x);
+    return for_each_run(t, true, write_run, NULL, &x);
 }
 
 void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
@@ -165,8 +174,8 @@ void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t
     if (!w->block->observer) return;
     transfer x = {
         .w = (warp *)w, .i = i, .lane = lane, .tile = t, .operation = operation, .shared = shared};
-    const bool fills = t->space == PTX_GLOBAL && operation == EMU_BULK_READ;
-    for_each_run(t, report_run, fills ? report_gap : NULL, &x);
+    const bool reads = operation == EMU_BULK_READ, fills = t->space == PTX_GLOBAL && reads;
+    for_each_run(t, !reads, report_run, fills ? report_gap : NULL, &x);
 }
 
 void tile_report_shared(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,

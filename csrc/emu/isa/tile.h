@@ -21,7 +21,9 @@ typedef struct tile {
     uint32_t count[TILE_RANK]; /* elements of the box per dimension */
     uint32_t step[TILE_RANK];  /* distance between them, in elements of the tensor; step[0] is 1 */
     int64_t start[TILE_RANK];
-    uint64_t size[TILE_RANK];   /* of the tensor; a load fills what is outside, a store skips it */
+    /* Of the tensor. A load fills what is outside; a store skips it, but for the rest of a row's
+     * last chunk. */
+    uint64_t size[TILE_RANK];
     uint64_t stride[TILE_RANK]; /* bytes; stride[0] is not used */
     uint32_t span;              /* bytes of the swizzle; 0: none */
     uint64_t fill;              /* bits of an element outside the tensor */

@@ -144,55 +144,27 @@ __device__ __forceinline__ void add_old(const gemm_args &g, int z, float (&sum)[
     }
 }
 
-__device__ __forceinline__ void store_word(float *to, const float (&x)[1]) {
-    *to = x[0];
-}
-template <typename T> __device__ __forceinline__ void store_word(T *to, const T (&x)[2]) {
-    *reinterpret_cast<unsigned *>(to) = x[0].bits | (unsigned)x[1].bits << 16;
-}
-
-/* Whether a row of C begins between two words of 4 bytes. */
-__device__ __forceinline__ int is_odd_row(const REAL *c) {
-    return sizeof(REAL) == 2 ? (int)((unsigned long long)c / 2 % 2) : 0;
-}
-
-/* Where TMA cannot store: a warpgroup stores a box to c, of which `rows` and `columns` exist, by
- * words with its lanes along rows, 8 in flight. In an odd row words begin with the second element.
- * Not inline: a kernel stores several boxes, and a block that uses TMA would fetch code around
- * each. */
+/* Where TMA cannot store: a warpgroup stores 32 columns of a box, from `first` on, by elements to
+ * c, of which `rows` and `columns` exist; a row per warp, 8 in flight. Not inline: a kernel stores
+ * several boxes, and a block that uses TMA would fetch code around each. */
 template <int ROWS, int ROW_BYTES = OUT_ROW>
-__device__ __noinline__ void store_box(REAL *c, long long ldc, int rows, int columns,
-                                       unsigned box) {
-    constexpr int LANES = ROW_BYTES / 4, DOWN = 128 / LANES, BATCH = 8, EACH = 4 / sizeof(REAL);
-    const int own = threadIdx.x % 128 / LANES, column = threadIdx.x % LANES * EACH;
-    columns = min(columns, EACH * LANES);
-    const auto element = [&](int row, int at) {
-        const int byte = at * (int)sizeof(REAL);
-        return load_out(box_piece<ROW_BYTES>(box, row, byte / 16) + byte % 16, REAL());
-    };
+__device__ __noinline__ void store_box(REAL *c, long long ldc, int rows, int columns, unsigned box,
+                                       int first = 0) {
+    constexpr int BATCH = 8;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
+    const int byte = (first + lane) * sizeof(REAL);
+    if (lane >= columns) return;
 #pragma unroll 1
-    for (int i = own; i < ROWS; i += DOWN * BATCH) {
-        REAL *const to = c + i * ldc;
-        REAL x[BATCH][EACH];
+    for (int i = warp; i < ROWS; i += 4 * BATCH) {
+        REAL *to = c + i * ldc + lane;
+        REAL x[BATCH];
 #pragma unroll
         for (int r = 0; r < BATCH; r++) {
-            const int at = column + is_odd_row(to + r * DOWN * ldc);
-#pragma unroll
-            for (int e = 0; e < EACH; e++) {
-                if (at + e < columns) x[r][e] = element(i + r * DOWN, at + e);
-            }
+            x[r] = load_out(box_piece<ROW_BYTES>(box, i + 4 * r, byte / 16) + byte % 16, REAL());
         }
 #pragma unroll
         for (int r = 0; r < BATCH; r++) {
-            REAL *const row = to + r * DOWN * ldc;
-            const int odd = is_odd_row(row), exist = columns - column - odd;
-            if (i + r * DOWN >= rows) break;
-            if (exist >= EACH) {
-                store_word(row + column + odd, x[r]);
-            } else if (exist == 1) {
-                row[column + odd] = x[r][0];
-            }
-            if (odd && column == 0) row[0] = element(i + r * DOWN, 0);
+            if (i + 4 * r < rows) to[4 * r * ldc] = x[r];
         }
     }
 }

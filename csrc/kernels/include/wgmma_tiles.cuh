@@ -40,8 +40,11 @@ __device__ __forceinline__ void store_chunk(const gemm_args &g, const wgmma_args
             if (leader) tma_store(c_map, from, column, row, z);
             continue;
         }
-        store_box<BOX_ROWS<SWAPPED>, BOX_ROW<SWAPPED>>(g.C + z * g.batch_c + row * g.ldc + column,
-                                                       g.ldc, rows - row, columns - column, from);
+        REAL *c = g.C + z * g.batch_c + row * g.ldc + column;
+#pragma unroll
+        for (int first = 0; first < BOX_COLUMNS<SWAPPED>; first += 32)
+            store_box<BOX_ROWS<SWAPPED>, BOX_ROW<SWAPPED>>(c + first, g.ldc, rows - row,
+                                                           columns - column - first, from, first);
     }
     if (w.store_boxes && leader) tma_store_commit();
 }
