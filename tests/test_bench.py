@@ -18,6 +18,8 @@ from smemkern._variants.choices import ACCURACIES, LAYOUTS, alignment_of
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 CUBES += [(n, 8, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
+CUBES += [(2, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
+CUBES += [(n, 2, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
 
 def predicted(
@@ -164,11 +166,14 @@ def test_retuning_is_kept(config):
     fits = as_timed(before, gpu, CUBES + even + odd, 2.0).retune(store=False)
     assert not list(config.rglob("*.json"))
     fits = as_timed(before, gpu, CUBES + even + odd, 2.0).retune()
-    assert len(fits) == len(before) and max(fit.error for fit in fits) < 0.02
+    # but for skinny of 16 bits and aligned rows: it is for four columns, which are not 16 bytes
+    assert len(fits) == len(before) - 2 and max(fit.error for fit in fits) < 0.02
     [file] = config.rglob("*.json")
     assert file.name == "timings-some-gpu-2.json"
     after = cost_model.load("Some GPU 2")
-    for old, new in zip(before, after, strict=True):
+    rows = {str(row._replace(microseconds=())): row for row in before}
+    for new in after:
+        old = rows[str(new._replace(microseconds=()))]
         for shape in {16: CUBES, 4: even, 1: odd}[old.alignment]:
             if 0 < old.side < min(shape[:2]):
                 continue
