@@ -25,6 +25,10 @@ GPU_ONLY = {
     f"{ARRAYS}::test_jax": ("cuda/fake_libraries.py::jax", A_LIBRARY),
     f"{ARRAYS}::test_gemm_of_torch": ("cuda/fake_matrices.py::gemm_in_place", A_LIBRARY),
     f"{ARRAYS}::test_gemm_of_cupy": ("cuda/fake_matrices.py::batches_and_vectors", A_LIBRARY),
+    f"{ARRAYS}::test_what_is_beside_out_stays": (
+        "test_wgmma_tiles.py::test_a_row_that_ends_within_16_bytes",
+        "that what follows the rows of C stays, where it is in an array too",
+    ),
     f"{ARRAYS}::test_transpose_of_torch": ("cuda/fake_matrices.py::transposes", A_LIBRARY),
     f"{ARRAYS}::test_transpose_of_any_view_of_torch": ("cuda/fake_views.py::inputs", A_LIBRARY),
     f"{ARRAYS}::test_square_of_torch_in_place": ("cuda/fake_views.py::over_inputs", A_LIBRARY),
