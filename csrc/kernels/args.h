@@ -72,8 +72,8 @@ enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
 /* Geometry of gemm_skinny and gemm_skinny_mma (8 rows per MMA tile), shared with
  * core/plan_skinny.c.
  *   WARPS_J, WARPS_K   warps of a block side by side, and warps that split K
- *   LANES              lanes of a warp side by side; more of them for 2 bytes, which lie closer along
- *                      K: a round of all warps should fit twice into RING
+ *   LANES              lanes of a warp side by side; more of them for 2 bytes, which lie closer
+ *                      along K: a round of all warps should fit twice into RING
  *   NEIGHBOURS         columns per lane: `most`, or fewer so that the sums of `rows` rows fit in
  * 64                      registers
  *   RING, MORE         shared bytes: RING for each of WARPS_J, plus MORE once
