@@ -25,6 +25,7 @@
  * Shared memory: a load brings all lanes 16 bytes along K of one thin row, from 4 or 8 different,
  * adjacent addresses, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (With one
  * row, ALONG, 32 lanes lie along K: 4 wavefronts.)
+ * 16 bits are summed in fp32: worth it for one or two rows, which gemm_skinny_mma pads to 8.
  * Differs from coalesced by all of this.
  */
 #include "skinny_parts.cuh"
