@@ -27,7 +27,7 @@ static void visit_gap(gap_fn gap, void *context, uint64_t bytes, uint64_t at) {
 
 /* Elements of a row that are within the tensor from the box's begin on. A store writes whole chunks
  * of 16 bytes: what follows the row in its last one is overwritten. Source: measured on an H200
- * (driver 580); Triton, issue 11583. Reductions, which were not measured, are taken to do so too. */
+ * (driver 580); Triton, issue 11583. Reductions were not measured, and are taken to do so too. */
 static int64_t elements_left(const tile *t, bool stores) {
     const int64_t left = (int64_t)t->size[0] - t->start[0];
     const int64_t chunk = TILE_CHUNK / t->element_bytes;
