@@ -23,7 +23,7 @@ from typing import Any
 
 import records
 import trees
-from drawn import lasting, log_uniform, medians, seeded
+from drawn import lasting, log_uniform, medians, multiple, seeded
 from packing import dot, packing_costs
 from sweep import LAYOUTS, Shape, operands
 
@@ -65,19 +65,14 @@ FEW = 30  # times: costs of a row with fewer are those of all loads
 # ---- the times
 
 
-def multiple(size: int, unit: int) -> int:
-    """Of 16 at most, where the size is less than the unit."""
-    unit = min(unit, 16) if size < unit else unit
-    return max(unit, round(size / unit) * unit)
-
-
 def draw(rng: random.Random) -> tuple[int, Shape, str]:
     """(batch, (M, N, K), layout): mostly multiples of 16, some of 128; one in four batched."""
     while True:
         batch = log_uniform(rng, 2, 100) if rng.random() < 0.25 else 1
         unit = rng.choices(list(UNITS), UNITS.values())[0]
         most = 16384 if batch == 1 else 1024
-        m, n, k = (multiple(log_uniform(rng, 8, most), unit) for _ in range(3))
+        sizes = [log_uniform(rng, 8, most) for _ in range(3)]
+        m, n, k = (multiple(size, unit if size >= unit else min(unit, 16)) for size in sizes)
         small = batch * max(m * k, k * n, m * n) <= 2**26
         if small and 2 * batch * m * n * k <= MOST_OPERATIONS:
             return batch, (m, n, k), rng.choice(LAYOUTS)

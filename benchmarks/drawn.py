@@ -63,9 +63,14 @@ def log_uniform(rng: random.Random, low: int, high: int) -> int:
     return round(math.exp(rng.uniform(math.log(low), math.log(high))))
 
 
+def multiple(size: int, unit: int) -> int:
+    """The nearest multiple of the unit, at least one."""
+    return max(unit, round(size / unit) * unit)
+
+
 def half_rounded(rng: random.Random, shape: Iterable[int]) -> tuple[int, ...]:
     """The shape; half of the time rounded to multiples of 16."""
-    return tuple(max(16, round(n / 16) * 16) for n in shape) if rng.random() < 0.5 else tuple(shape)
+    return tuple(multiple(n, 16) for n in shape) if rng.random() < 0.5 else tuple(shape)
 
 
 def draw(rng: random.Random, batched: bool = False) -> tuple[int, Shape, str]:

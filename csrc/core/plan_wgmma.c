@@ -309,19 +309,14 @@ static void map_partial_sums(builder *w, const smk_gemm *p) {
             (int64_t[]){pitch, p->M * pitch}, (uint32_t[]){32, 32});
 }
 
-/* TMA stores whole chunks of 16 bytes, past the end of a row too. */
-static bool tma_can_store(const batch_iterator *it, int index, const smk_matrix *m, int64_t rows,
-                          int64_t columns, int element) {
-    return columns * element % TMA_ALIGN == 0 && tma_can_access(it, index, m, rows, m->ld, element);
-}
-
 static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
     const int itemsize = dtype->itemsize;
     if (w->args->gemm.split > 1) {
         if (itemsize == 4 && !w->variant->wgmma.columns) map_partial_sums(w, p);
         return;
     }
-    if (w->form.thin || !tma_can_store(w->batch, 2, &p->c, p->M, p->N, itemsize)) return;
+    if (p->N * itemsize % TMA_ALIGN) return; /* TMA stores whole chunks, past a row's end too */
+    if (w->form.thin || !tma_can_access(w->batch, 2, &p->c, p->M, p->c.ld, itemsize)) return;
     const int64_t pitch = (p->M > 1 ? p->c.ld : p->N) * itemsize;
     const int64_t z = batch_z_stride(w->batch, 2) * itemsize;
     /* As wgmma_tiles.cuh stores it, or wgmma_fp32.cuh. */

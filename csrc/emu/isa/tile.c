@@ -31,7 +31,7 @@ static void visit_gap(gap_fn gap, void *context, uint64_t bytes, uint64_t at) {
 static int64_t elements_left(const tile *t, bool stores) {
     const int64_t left = (int64_t)t->size[0] - t->start[0];
     const int64_t chunk = TILE_CHUNK / t->element_bytes;
-    return stores && chunk ? (left + chunk - 1) / chunk * chunk : left;
+    return stores ? (left + chunk - 1) / chunk * chunk : left;
 }
 
 static bool for_each_run(const tile *t, bool stores, run_fn run, gap_fn gap, void *context) {

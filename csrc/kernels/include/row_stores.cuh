@@ -3,9 +3,10 @@
  *      MMA: lane 4 g + t has columns 2 t, 2 t + 1 of row g: 8 rows of 8 columns in one store
  *      here: a row after the other, 32 lanes along it
  *
- * Where C's rows begin on 16-byte boundaries a lane stores 16 bytes, else fp64 an element, and 16
- * bits a word of two. In a row at an odd address words begin with the second element.
- * Banks: rows in shared memory are 16 bytes longer than they have elements (fp64: 64), so that the 8
+ * Each lane stores 16 bytes where C's rows begin on 16-byte boundaries. Else it stores one element
+ * of fp64, or a word of two 16-bit elements; in rows at odd addresses the first word begins with
+ * the second element.
+ * Banks: rows in shared memory are 16 bytes longer than their elements (fp64: 64), so that the 8
  * rows (fp64: 2) that lanes write together lie in different banks. Rows shorter than 128 bytes have
  * their groups of 8 columns swapped instead, because a request then reads several.
  *
