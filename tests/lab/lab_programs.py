@@ -6,6 +6,8 @@ overflows. Indices are masked. Barriers and shuffles stand where all threads of 
 
 from typing import NamedTuple
 
+import numpy as np
+
 THREADS = 64
 OUTPUTS = 12  # per type
 RANK = ["int", "unsigned", "long long", "unsigned long long", "float", "double"]
@@ -18,6 +20,17 @@ NARROW = {
 }
 LIMIT = {"int": 2**30, "long long": 2**61}
 WRAP = {"unsigned": 2**32 - 1, "unsigned long long": 2**64 - 1}
+
+
+def arguments(rng):
+    """Of the kernel k of a program, for one block."""
+    return [
+        rng.integers(-1000, 1001, 64).astype("i4"),
+        rng.integers(0, 256, 64).astype("u1"),
+        rng.standard_normal(64).astype("f4"),
+        np.zeros(THREADS * OUTPUTS, "i8"),
+        np.zeros(THREADS * OUTPUTS, "f8"),
+    ]
 
 
 class E(NamedTuple):
