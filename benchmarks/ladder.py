@@ -126,8 +126,8 @@ def _group(name: str) -> str:
 def entries(results: Record) -> list[Entry]:
     """The variants measured at 4096^3, in the table's order; each group begins with cuBLAS."""
     # Not those for few rows or columns, or for tiny products.
-    others = ("skinny", "skinny_mma", "direct")
-    names = [name for op, name in table() if op == "gemm" and name not in others]
+    gemms = [row for (op, _), row in table().items() if op == "gemm"]
+    names = [row.name for row in gemms if not row.skinny and row.name != "direct"]
     found: list[Entry] = []
     groups = {
         "fp32": ("cuBLAS", ["float32"]),

@@ -104,6 +104,7 @@ class Skinny:
 
     rows: tuple[int, ...]  # of the thin operand, per kernel
     mma: bool
+    gemv: bool  # tiled by core/plan_gemv.c
 
 
 @dataclass(frozen=True)
@@ -392,8 +393,9 @@ def _wgmma(entry: object, where: str) -> Wgmma:
 def _skinny(entry: object, where: str) -> Skinny:
     if not isinstance(entry, dict):
         raise TableError(f"{where}: {entry!r} should be a table {{ rows, mma }}")
-    _only({"rows", "mma"}, entry, where)
-    return Skinny(tuple(_get(entry, "rows", list, where)), _get(entry, "mma", bool, where, False))
+    _only({"rows", "mma", "gemv"}, entry, where)
+    mma, gemv = (_get(entry, key, bool, where, False) for key in ("mma", "gemv"))
+    return Skinny(tuple(_get(entry, "rows", list, where)), mma, gemv)
 
 
 def _ozaki(entry: object, params: Sequence[Param], where: str) -> dict[str, bool]:

@@ -156,8 +156,8 @@ def _c_row(row: Row) -> Iterator[str]:
     if row.skinny:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny.rows)
         rows = ", ".join(map(str, row.skinny.rows))
-        mma = str(row.skinny.mma).lower()
-        yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}, {mma}}},"
+        kinds = ", ".join(str(kind).lower() for kind in (row.skinny.mma, row.skinny.gemv))
+        yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}, {kinds}}},"
     if row.ozaki:
         kernels = ", ".join(f'"{row.stem}_{name}"' for name in ("scale", "pack", "combine"))
         yield f"        .ozaki = {{{kernels}, {str(row.ozaki['tma']).lower()}}},"

@@ -23,6 +23,9 @@ IMAGES = Path(smemkern._core.config()["images"])  # of the package's kernels
 NVCC_IMAGES = any(IMAGES.glob("*.fatbin"))
 
 
+SKINNY = ("skinny", "skinny_mma", "gemv")  # rows for results of few rows or columns
+
+
 def environment(*folders, **variables):
     """This process's environment for another one, that imports the package under test, and what is
     in these folders."""

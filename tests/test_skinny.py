@@ -1,12 +1,12 @@
-"""gemm's `skinny` rows: few rows or columns, whichever way the large operand's neighbours lie."""
+"""gemm of few rows or columns, by the rows for it, whichever way the large operand lies."""
 
 import numpy as np
 import pytest
 
 import smemkern
-from checks import assert_gemm, assert_same_bits, random_matrix
+from checks import SKINNY, assert_gemm, assert_same_bits, random_matrix
 
-ROWS = [row for row in smemkern.variants("gemm") if row.name.startswith("skinny")]
+ROWS = [row for row in smemkern.variants("gemm") if row.name in SKINNY]
 EACH = pytest.mark.parametrize(
     ("row", "dtype"),
     [pytest.param(row, dtype, id=dtype) for row in ROWS for dtype in row.dtypes],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import smemkern
-from checks import assert_gemm, assert_same_bits, random_matrix
+from checks import SKINNY, assert_gemm, assert_same_bits, random_matrix
 
 ROWS = [row for row in smemkern.variants("gemm") if "split" in row.params]
 EACH = pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def step(row):
 
 
 MULTIPROCESSORS = 132  # the emulator's, an H200's
-# A row that waits for memory counts otherwise: test_skinny.py.
+# Rows that wait for memory count otherwise: test_skinny.py, test_gemv.py.
 ROW = pytest.mark.parametrize(
-    "row", [row for row in ROWS if not row.name.startswith("skinny")], ids=lambda row: row.name
+    "row", [row for row in ROWS if row.name not in SKINNY], ids=lambda row: row.name
 )
 
 

@@ -77,8 +77,16 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     t->variant->geometry(t->values, t->dtype->itemsize, 0, &g);
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
+    const skinny_query thin = {.m = q->M,
+                               .n = q->N,
+                               .k = q->K,
+                               .batch = q->batch,
+                               .multiprocessors = q->multiprocessors,
+                               .k_major = is_along(q),
+                               .aligned = is_aligned(q)};
+    skinny_tiling own = {0};
     if (skinny) {
-        const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, q->M, q->N, is_along(q));
+        own = skinny_tiling_of(t->variant, t->dtype, t->values, &thin);
         tile[0] = own.tile[0];
         tile[1] = own.tile[1];
     }
@@ -92,7 +100,7 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
     if (!t->variant->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
-        c.split = (double)skinny_split((int64_t)c.tiles, q->K, q->multiprocessors);
+        c.split = (double)skinny_split(&own, (int64_t)c.tiles, &thin);
     } else {
         const split_query query = split_query_of(
             t->variant, t->dtype, &g, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,

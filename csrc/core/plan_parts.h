@@ -310,21 +310,35 @@ void ring_trees(int64_t itemsize, float facts[RING_FACTS][RING_NEAR], double out
 
 /* ---- plan_skinny.c ---- */
 
+typedef struct skinny_query {
+    int64_t m, n, k, batch, multiprocessors;
+    bool k_major; /* the thick operand */
+    bool aligned; /* its rows, or columns, begin at multiples of 16 bytes */
+} skinny_query;
+
 /* Kernel and block tile of a skinny product. */
 typedef struct skinny_tiling {
     const char *kernel;
-    int64_t threads, tile[2], shared_bytes;
+    int64_t threads[2], strip; /* of a block; rows or columns of the thick operand */
+    int64_t tile[2], shared_bytes;
+    int64_t whole; /* K up to which it is not split */
+    int64_t range; /* K that is worth a range of its own */
 } skinny_tiling;
 
-/* `k_major`: the thick operand is K-major. */
-skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype, int64_t m,
-                               int64_t n, bool k_major);
+skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
+                               const int64_t *values, const skinny_query *q);
 
 /* The number of K ranges. */
-int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors);
+int64_t skinny_split(const skinny_tiling *tiling, int64_t blocks, const skinny_query *q);
 
 smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);
+
+/* ---- plan_gemv.c ---- */
+
+/* Of the kernel for so many rows or columns. */
+skinny_tiling gemv_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
+                             const int64_t *values, const skinny_query *q, int rows);
 
 /* ---- plan_wgmma.c ---- */
 

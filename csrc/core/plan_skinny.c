@@ -27,32 +27,49 @@ static block block_of(int rows, bool k_major, bool mma, int itemsize) {
                    (int64_t)SKINNY_LANES(rows, k_major, itemsize) * each};
 }
 
-skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype, int64_t m,
-                               int64_t n, bool k_major) {
+skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
+                               const int64_t *values, const skinny_query *q) {
+    enum { WORTH_A_RANGE = 8 /* steps, for the reduction launch */ };
     const smk_skinny *kinds = &variant->skinny;
-    const bool few_columns = n < m;
-    const int64_t thin = few_columns ? n : m;
+    const bool few_columns = q->n < q->m;
+    const int64_t thin = few_columns ? q->n : q->m;
     int kind = 0;
     while (kind < SMK_SKINNY_KERNELS - 1 && kinds->rows[kind + 1] && kinds->rows[kind] < thin)
         kind++;
     const int rows = kinds->rows[kind];
-    const block b = block_of(rows, k_major, kinds->mma, dtype->itemsize);
-    return (skinny_tiling){.kernel = kinds->products[kind][k_major],
-                           .threads = 32 * b.warps_j * b.warps_k,
-                           .tile = {few_columns ? b.strip * b.warps_j : rows,
-                                    few_columns ? rows : b.strip * b.warps_j},
-                           .shared_bytes = (rows < 16 ? 1 : 2) * SKINNY_RING + SKINNY_MORE};
+    skinny_tiling tiling;
+    if (kinds->gemv) {
+        tiling = gemv_tiling_of(variant, dtype, values, q, rows);
+    } else {
+        const block b = block_of(rows, q->k_major, kinds->mma, dtype->itemsize);
+        tiling = (skinny_tiling){.threads = {32 * b.warps_j * b.warps_k, 1},
+                                 .strip = b.strip * b.warps_j,
+                                 .shared_bytes = (rows < 16 ? 1 : 2) * SKINNY_RING + SKINNY_MORE,
+                                 .range = WORTH_A_RANGE * SKINNY_STEP};
+    }
+    tiling.kernel = kinds->products[kind][q->k_major];
+    tiling.tile[!few_columns] = tiling.strip;
+    tiling.tile[few_columns] = rows;
+    return tiling;
 }
 
 /* If the blocks do not keep all multiprocessors reading: enough K ranges for two blocks per
- * multiprocessor, each of at least MIN_STEPS steps, to be worth the reduction launch. Four blocks
- * per multiprocessor, which fit with one thin row, were slower. */
-int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors) {
-    enum { MIN_STEPS = 8 };
-    if (blocks >= multiprocessors * 7 / 8) return 1;
-    const int64_t fill = 2 * multiprocessors / blocks;
-    const int64_t max_split = ceil_div(k, SKINNY_STEP) / MIN_STEPS;
+ * multiprocessor, if each is worth the reduction launch. Four blocks per multiprocessor, which fit
+ * with one thin row, were slower. */
+int64_t skinny_split(const skinny_tiling *tiling, int64_t blocks, const skinny_query *q) {
+    if (q->k <= tiling->whole || blocks >= q->multiprocessors * 7 / 8) return 1;
+    const int64_t fill = 2 * q->multiprocessors / blocks;
+    const int64_t max_split = ceil_div(q->k, SKINNY_STEP) * SKINNY_STEP / tiling->range;
     return fill < max_split ? fill : max_split > 1 ? max_split : 1;
+}
+
+/* Whether all vectors of 16 bytes of its rows, `pitch` elements apart, are aligned. */
+static bool is_aligned(const smk_matrix *x, int64_t pitch, const smk_batch *batch,
+                       int64_t itemsize) {
+    int64_t all = x->offset | pitch * itemsize;
+    for (int d = 0; d < batch->n; d++)
+        all |= x->batch[d] * itemsize;
+    return all % 16 == 0;
 }
 
 smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
@@ -67,9 +84,19 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
     const int64_t stride = few_columns ? problem->a.ld : problem->b.step;
     const int64_t k_stride = few_columns ? problem->a.step : problem->b.ld;
     const bool k_major = thick == 1 || (problem->K > 1 && magnitude(k_stride) < magnitude(stride));
-    const skinny_tiling tiling = skinny_tiling_of(variant, dtype, problem->M, problem->N, k_major);
+    const skinny_query query = {.m = problem->M,
+                                .n = problem->N,
+                                .k = problem->K,
+                                .batch = batch_z_size(&it),
+                                .multiprocessors = problem->multiprocessors,
+                                .k_major = k_major,
+                                .aligned = is_aligned(few_columns ? &problem->a : &problem->b,
+                                                      k_major ? stride : k_stride, &problem->batch,
+                                                      dtype->itemsize)};
+    const skinny_tiling tiling = skinny_tiling_of(variant, dtype, values, &query);
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);
-    geometry.threads[0] = tiling.threads;
+    geometry.threads[0] = tiling.threads[0];
+    geometry.threads[1] = tiling.threads[1];
     geometry.output_tile[0] = tiling.tile[0];
     geometry.output_tile[1] = tiling.tile[1];
     geometry.shared_bytes = tiling.shared_bytes;
@@ -80,9 +107,7 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
         int64_t own[SMK_MAX_PARAMS];
         memcpy(own, values, sizeof own[0] * (size_t)variant->n_params);
         int64_t *split = &own[smk_variant_param(variant, "split")];
-        if (*split == 0)
-            *split = skinny_split(s.kernels[0].blocks * batch_z_size(&it), problem->K,
-                                  problem->multiprocessors);
+        if (*split == 0) *split = skinny_split(&tiling, s.kernels[0].blocks * query.batch, &query);
         s.kernels[0].entry = tiling.kernel;
         if (split_plan(variant, dtype, &geometry, own, problem, &it, SKINNY_STEP,
                        (split_output){plan, &args, 0}, &s, status))
@@ -91,6 +116,7 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
             tile_list_of(ceil_div(few_columns ? problem->N : problem->M, tiling.tile[few_columns]),
                          ceil_div(thick, tiling.tile[!few_columns]), 1,
                          ceil_div(problem->K, SKINNY_STEP), args.split);
+        args.tiles.strip = (int)tiling.strip;
         split_add_reduce(variant, dtype, &args, &s);
     }
     return plan_launches(plan, &s, &it, operands, &args, status);

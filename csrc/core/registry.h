@@ -86,6 +86,7 @@ typedef struct smk_skinny {
     int rows[SMK_SKINNY_KERNELS];
     const char *products[SMK_SKINNY_KERNELS][2]; /* kernels, by [.][the thick operand is K-major] */
     bool mma;                                    /* by MMAs, not FFMAs */
+    bool gemv;                                   /* tiled by core/plan_gemv.c */
 } smk_skinny;
 
 /* Further kernels of rows that core/plan_ozaki.c plans: products by residues. NULL: another

@@ -40,6 +40,7 @@ typedef struct tile_list {
     int even_steps, longer;                      /* of a range; the first `longer` have one more */
     divisor by_all, by_band, by_height, by_last; /* tiles; of a band; rows of one; of the last */
     int rows_per_part;                           /* of a tile, that each block of a cluster adds */
+    int strip; /* gemm_gemv: rows of the matrix of a block, or its columns if it is MN-major */
 } tile_list;
 
 /* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a]; B likewise. The
@@ -89,6 +90,11 @@ enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
 #define SKINNY_MMA_WARPS_K(along)        ((along) ? 8 : 16)
 #define SKINNY_MMA_NEIGHBOURS(along)     ((along) ? 32 : 64) /* per warp */
 enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
+
+/* gemm_gemv of `thin` rows or columns: the most threads of a block, by the registers of the sums;
+ * rows of a K-major matrix per thread, if there are many. */
+#define GEMV_THREADS(thin) ((thin) == 1 ? 1024 : 512)
+enum { GEMV_ROWS = 4 };
 
 /* Rows of C in a band of the tile order of kernels that read by TMA (tile_order.cuh). */
 enum { TILE_ORDER_ROWS = 2048 };

@@ -67,6 +67,11 @@ def page_of(op: str, name: str) -> str:
 # ---- the trace
 
 
+def is_skinny(row: Variant) -> bool:
+    """Whether it is for results of few rows or columns."""
+    return variants_table()[row.op, row.name].skinny is not None
+
+
 def operands(row: Variant) -> tuple[tuple[Any, ...], str]:
     """Arrays for a small call, and its description."""
     rng = np.random.default_rng(0)
@@ -74,7 +79,7 @@ def operands(row: Variant) -> tuple[tuple[Any, ...], str]:
         return (rng.standard_normal((256, 256), dtype=np.float32),), "256 x 256 float32"
     if row.op == "probe":
         return (rng.standard_normal(4096, dtype=np.float32),), "4096 float32"
-    m, n, k = (8, 256, 256) if row.name.startswith("skinny") else (128, 128, 64)
+    m, n, k = (8, 256, 256) if is_skinny(row) else (128, 128, 64)
     both = demo.product(m, n, k, row.dtypes[0], row)
     return (both.a, both.b), f"{m} x {k} by {k} x {n}, {row.dtypes[0]}"
 
@@ -134,7 +139,7 @@ def call(row: Variant) -> str:
 
 def shell(row: Variant) -> str:
     shape = {"gemm": "128 128 64", "transpose": "256 256", "probe": "4096"}[row.op]
-    if row.op == "gemm" and row.name.startswith("skinny"):
+    if is_skinny(row):
         shape = "8 256 256"
     command = f"python -m smemkern trace {row.op} --variant {row.name} --shape {shape}"
     return f"```sh\n{command} --html page.html\n```"

@@ -60,8 +60,8 @@ ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90
 SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)]
 SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]
 # Variants of which only synchronisation is removed (mutation.py): these shapes are enough.
-ORDER_ONLY = ("skinny", "skinny_mma", "fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
-ORDER_ONLY += ("sliced_k", "small_k", "direct", "sector_aligned")
+ORDER_ONLY = ("skinny", "skinny_mma", "gemv", "fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16")
+ORDER_ONLY += ("bf16", "sliced_k", "small_k", "direct", "sector_aligned")
 ORDER_ONLY += ("fp16x1", "fp16x3_guarded", "ozaki2", "mma_ozaki2")
 FEW = [(67, 45, 31), (130, 132, 20)]
 # Persistent kernels, with 132 blocks that loop over tiles: the tile size along K.

@@ -1,4 +1,4 @@
-/* Shared by gemm_skinny and gemm_skinny_mma: a block's place, its loads, and its epilogue.
+/* Shared by gemm_skinny, gemm_skinny_mma and gemm_gemv: a block's place, its loads, its epilogue.
  *
  * The operand of few rows or columns is called thin, the other one thick. Rows of both run along K.
  * Few columns are treated as few rows, with A as the thick operand, since C^T = B^T A^T.
@@ -36,11 +36,15 @@ typedef struct operands {
     long long ldb, step_b; /* thick: elements along K, from row to row */
 } operands;
 
-/* A block's tile and part of K, and a thread's place in it. */
-template <typename is> struct skinny_place {
+/* A block's tile and part of K. */
+typedef struct block_place {
     bool columns; /* C has few columns: it is computed transposed */
     int part;
     long long i, j; /* the block's first rows of the thin and the thick operand */
+} block_place;
+
+/* And a thread's place in it. */
+template <typename is> struct skinny_place : block_place {
     int warp_j, warp_k, lane_j, lane_k;
 
     /* Row n of the thread's J, relative to the block's first. */
@@ -50,8 +54,9 @@ template <typename is> struct skinny_place {
     }
 };
 
-template <typename is>
-__device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_args &all) {
+/* A block takes `rows` rows of the thin operand and `strip` of the thick one. */
+__device__ __forceinline__ operands find_block(block_place &at, const gemm_args &all, int rows,
+                                               int strip) {
     at.columns = all.N < all.M;
     const REAL *A = all.A + blockIdx.z * all.batch_a, *B = all.B + blockIdx.z * all.batch_b;
     operands g =
@@ -60,14 +65,20 @@ __device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_
     const tile_list &tiles = all.tiles;
     at.part = divide((int)blockIdx.x, tiles.by_all);
     const tile_place tile = place((int)blockIdx.x - at.part * tiles.down * tiles.across, tiles);
-    at.i = (long long)tile.row * is::ROWS;
-    at.j = (long long)tile.column * is::STRIP;
+    at.i = (long long)tile.row * rows;
+    at.j = (long long)tile.column * strip;
     const part_range range = range_of(at.part, tiles);
     const long long k = (long long)range.first * SKINNY_STEP;
     g.K = min(g.K, (long long)range.end * SKINNY_STEP) - k;
     g.M -= at.i;
     g.A += at.i * g.lda + k * g.step_a;
     g.B += k * g.ldb;
+    return g;
+}
+
+template <typename is>
+__device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_args &all) {
+    const operands g = find_block(at, all, is::ROWS, is::STRIP);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     at.warp_j = warp % is::WARPS_J;
     at.warp_k = warp / is::WARPS_J;
@@ -130,7 +141,7 @@ __device__ __forceinline__ void load_shared_vector(unsigned *to, const REAL *fro
 
 /* A lane's part of a unit, as the bits of REAL. */
 template <typename is> struct piece {
-    unsigned word[is::LOADS][is::ELEMENTS * sizeof(REAL) / 4];
+    unsigned word[is::LOADS][(is::ELEMENTS * sizeof(REAL) + 3) / 4];
 
     __device__ __forceinline__ REAL &at(int load, int element) {
         return reinterpret_cast<REAL *>(word[load])[element];
@@ -408,11 +419,25 @@ __device__ __forceinline__ number &sum_at(number *shared, int warp_k, int i, int
     return shared[(warp_k * is::ROWS + i) * is::STRIP + n];
 }
 
+/* The result, or this part's sum, of thin row i and thick row n of the block. */
+__device__ __forceinline__ void store_sum(const gemm_args &all, const block_place &at, int i, int n,
+                                          number total) {
+    const number alpha = (number)all.alpha, beta = (number)all.beta;
+    const long long row = at.columns ? at.j + n : at.i + i;
+    const long long column = at.columns ? at.i + i : at.j + n;
+    if (all.split > 1) {
+        *part_at(all, at.part, row, column) = total;
+        return;
+    }
+    REAL *c = all.C + blockIdx.z * all.batch_c + row * all.ldc + column;
+    total *= alpha;
+    *c = narrow(beta == 0 ? total : total + beta * widen(*c), REAL());
+}
+
 /* Adds the sums that the warps have left there, and stores ROWS x STRIP results. */
 template <typename is>
 __device__ __forceinline__ void store_sums(const gemm_args &all, const operands &g,
                                            const skinny_place<is> &at, number *shared) {
-    const number alpha = (number)all.alpha, beta = (number)all.beta;
     for (int o = threadIdx.x; o < is::ROWS * is::STRIP; o += is::THREADS) {
         const int i = at.columns ? o % is::ROWS : o / is::STRIP;
         const int n = at.columns ? o / is::ROWS : o % is::STRIP;
@@ -422,15 +447,7 @@ __device__ __forceinline__ void store_sums(const gemm_args &all, const operands 
         for (int w = 0; w < is::WARPS_K; w++) {
             total += sum_at<is>(shared, w, i, n);
         }
-        const long long row = at.columns ? at.j + n : at.i + i;
-        const long long column = at.columns ? at.i + i : at.j + n;
-        if (all.split > 1) {
-            *part_at(all, at.part, row, column) = total;
-            continue;
-        }
-        REAL *c = all.C + blockIdx.z * all.batch_c + row * all.ldc + column;
-        total *= alpha;
-        *c = narrow(beta == 0 ? total : total + beta * widen(*c), REAL());
+        store_sum(all, at, i, n, total);
     }
 }
 

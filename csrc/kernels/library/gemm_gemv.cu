@@ -1,0 +1,54 @@
+/* GEMV, and a few at a time: one row or column of C, up to 4, whose matrix is read once, at memory
+ * speed.
+ *
+ *   x: the row or column, K long       matrix: rows of K, read once       C: one row or column
+ *
+ *   ALONG (K-major), lanes along K         ACROSS (MN-major), lanes along C
+ *
+ *              k ->                                       j ->
+ *     j   |g0|g0|g0|g0|..   + shuffles          k    |l0 |l1 |l2 |..   a row per slice of
+ *     |   |g1|g1|g1|g1|..                       |    |l0 |l1 |l2 |..   the block's threads
+ *     v   ..                                    v    ..                + shared memory
+ *
+ * What is short here is time: 4 MB at 4 TB/s are 1 us, as long as the way to memory and back. So
+ * nothing waits for anything else: x is not staged in shared memory but read beside the matrix,
+ * through L1, with no barrier before the loads. A thread has 4 vectors of 16 bytes in flight: ALONG,
+ * of 4 rows, which share its elements of x, or of one row, if there are few; ACROSS, of 4 slices
+ * of K. The host makes as many threads as fill the multiprocessors (core/plan_gemv.c).
+ *
+ * Alignment. Rows with an odd pitch begin anywhere, but every WIDE-th begins at the same place
+ * modulo 16 bytes. Threads whose rows do so read aligned vectors: ALONG, from the first boundary
+ * in the row on, and x from there; the ends are read by one element per thread. ACROSS, from the
+ * last boundary before the strip, so that strips of neighbours overlap by a vector, and sums of each
+ * slice are shifted when the block adds them. Elements that are not contiguous are read one by one.
+ *
+ * skinny differs: it stages x, its blocks are as large for short K, and rows of 4 and 8 bytes with
+ * an odd pitch are read by elements.
+ */
+#include "gemv_parts.cuh"
+
+#define PRODUCTS(name, thin)                                                                       \
+    extern "C" __global__ void __launch_bounds__(GEMV_THREADS(thin))                               \
+        name##_##thin(const __grid_constant__ gemm_args all) {                                     \
+        extern __shared__ uint4 bytes[];                                                           \
+        block_place at;                                                                            \
+        const operands g = find_block(at, all, thin, all.tiles.strip);                             \
+        overlap_launches();                                                                        \
+        across<thin>(all, g, at, reinterpret_cast<number *>(bytes));                               \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(GEMV_THREADS(thin))                               \
+        name##_##thin##_along(const __grid_constant__ gemm_args all) {                             \
+        extern __shared__ uint4 bytes[];                                                           \
+        block_place at;                                                                            \
+        const operands g = find_block(at, all, thin, all.tiles.strip);                             \
+        overlap_launches();                                                                        \
+        number *shared = reinterpret_cast<number *>(bytes);                                        \
+        if (all.tiles.strip > (int)blockDim.y) {                                                   \
+            along<thin, GEMV_ROWS>(all, g, at, shared);                                            \
+        } else {                                                                                   \
+            along<thin, 1>(all, g, at, shared);                                                    \
+        }                                                                                          \
+    }
+PRODUCTS(gemm_gemv, 1)
+PRODUCTS(gemm_gemv, 4)
+SUM_PARTS(gemm_gemv_reduce)
