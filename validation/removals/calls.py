@@ -54,6 +54,8 @@ SKINNY = [
     *[(300, 1, 600), (70, 3, 1031), (131, 16, 530), (1, 1, 2100)],
 ]
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
+# Of gemv with threads that have several rows, whose sums several warps add: large shapes' alone.
+WARPS = {"gemv": {"rows": 4, "lanes": 64}}
 # For column-major kernels: aligned; odd sizes that end in each stage of a ring; several panels.
 ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]
 # Split-K, where a second kernel adds the parts; if there are many, its threads share them.
@@ -172,6 +174,8 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     for shape in ORDERED + (ROUNDS if row.skinny else []) if by_order else []:
         for order in ("NT", "TN", "TT"):
             yield arguments(image, shape, rng, order), whole
+    for shape in ROUNDS if gemm in WARPS else []:
+        yield arguments(image, shape, rng, "NT"), {**whole, **WARPS[gemm]}
     for order in ("NT", "TN", "TT") if by_order else ():  # which store C by code of their own
         out = np.full(SHAPES["gemm"][0][:2], OLD, image.dtype)
         given = arguments(image, SHAPES["gemm"][0], rng, order)
