@@ -2,8 +2,9 @@
 
 `check_gemm` and `check_transpose` draw one call from a source of random numbers, run it, and
 compare with NumPy: gemm with float64 and the bound that rounding explains, transpose bit by bit.
-What lies around `out` and in the operands must stay as it was. tests/test_soak.py draws from
-hypothesis, which makes a failing call smaller; validation/soak.py draws many from seeds.
+What lies around `out` and in the operands must stay as it was. On a GPU with PyTorch arrays of
+every other call are in its memory. tests/test_soak.py draws from hypothesis, which makes a failing
+call smaller; validation/soak.py draws many from seeds.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from checks import assert_gemm
 EDGES = (0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65)
 LARGE = (95, 96, 97, 127, 128, 129, 130, 191, 255, 257)
 BATCHES = ((), (), (), (), (1,), (3,), (2, 3), (0,))
-LAYOUTS = (
-    *("plain", "plain", "transposed", "padded", "stepped", "reversed", "misaligned", "swapped"),
-    *("fixed", "repeated"),
-)
-OUTS = ("none", "none", "plain", "transposed", "padded", "stepped", "reversed", "misaligned")
+# Of tensors, too. Rows that begin on 16-byte boundaries and may not end there: "rounded".
+STRIDED = ("plain", "plain", "transposed", "padded", "sliced", "rounded", "stepped")
+LAYOUTS = (*STRIDED, "reversed", "misaligned", "swapped", "fixed", "repeated")
+OUTS = ("none", "none", *STRIDED, "reversed", "misaligned")
 FILL = 0xA5  # around views
 
 Array = np.ndarray[Any, Any]
@@ -46,6 +46,8 @@ def room(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str) -> tuple[Arr
     *batch, rows, columns = shape if len(shape) > 1 else (1, *shape)
     stretched = {
         "padded": (*batch, rows, columns + 3),
+        "sliced": (*batch, rows, columns + 5),
+        "rounded": (*batch, rows, (columns // 16 + 2) * 16),
         "stepped": (*batch, 2 * rows, 3 * columns),
         "transposed": (*batch, columns, rows),
     }.get(layout, (*batch, rows, columns))
@@ -55,8 +57,10 @@ def room(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str) -> tuple[Arr
     view = raw[skip : skip + count].view(dtype).reshape(stretched)
     if layout == "transposed":
         view = np.swapaxes(view, -1, -2)
-    elif layout == "padded":
+    elif layout in ("padded", "rounded"):
         view = view[..., :columns]
+    elif layout == "sliced":
+        view = view[..., 1 : columns + 1]
     elif layout == "stepped":
         view = view[..., ::2, 1::3]
     elif layout == "reversed":
@@ -75,6 +79,49 @@ def placed(values: Array, layout: str) -> Array:
     if layout == "fixed":
         view.flags.writeable = False
     return view
+
+
+class Tensors:
+    """Arrays in the memory of a GPU, each a tensor within a copy of all bytes around the array."""
+
+    def __init__(self, torch: Any, place: str = "cuda") -> None:
+        self.torch, self.place = torch, place
+        self.memory: list[tuple[Any, Array]] = []
+
+    def of(self, view: Array) -> Any:
+        raw = view.base
+        assert raw is not None and raw.dtype == np.uint8
+        memory = self.torch.from_numpy(raw.copy()).to(self.place)
+        self.memory.append((memory, raw))
+        size = view.itemsize
+        elements = memory[: memory.numel() // size * size].view(self.kind(view.dtype))
+        steps = [step // size for step in view.strides]
+        start = view.__array_interface__["data"][0] - raw.__array_interface__["data"][0]
+        return elements.as_strided(view.shape, steps, start // size if view.size else 0)
+
+    def kind(self, dtype: np.dtype[Any]) -> Any:
+        names = {1: "uint8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}
+        return getattr(self.torch, names[dtype.itemsize] if dtype.type is np.void else dtype.name)
+
+    def array(self, tensor: Any, dtype: np.dtype[Any]) -> Array:
+        flat = tensor.contiguous().reshape(-1).view(self.torch.uint8).cpu().numpy()
+        return flat.view(dtype).reshape(tuple(tensor.shape))
+
+    def fetch(self) -> None:
+        """Into the bytes that they were made of."""
+        for memory, raw in self.memory:
+            raw[:] = memory.cpu().numpy()
+
+
+def tensors(random: Random, device: str) -> Tensors | None:
+    """None: arrays of the call are NumPy's."""
+    if device != "cuda" or random.randrange(2):
+        return None
+    try:
+        import torch
+    except ImportError:
+        return None
+    return Tensors(torch)
 
 
 def parameters(random: Random, sets: Any, row: Any) -> dict[str, int]:
@@ -113,6 +160,7 @@ def check_gemm(random: Random, device: str, most: int, sets: Any) -> str:
         vector = random.randrange(2)
         shapes[vector] = (k,)
     rng = np.random.default_rng(random.getrandbits(32))
+    on_gpu = tensors(random, device)
     low = dtype.itemsize == 2
     operands, exact_ones = [], []
     for shape in shapes:
@@ -122,28 +170,36 @@ def check_gemm(random: Random, device: str, most: int, sets: Any) -> str:
             values[rng.random(shape) < 0.5] = 0
         # bfloat16 has no other byte order in NumPy.
         layouts = [x for x in LAYOUTS if x != "swapped" or dtype.name != "bfloat16"]
-        operands.append(placed(values, one_of(random, layouts)))
+        operands.append(placed(values, one_of(random, STRIDED if on_gpu else layouts)))
         exact_ones.append(operands[-1].astype(dtype))
     alpha = one_of(random, (1.0, 1.0, -1.0, 0.0, 1.5, 0.37))
     beta = one_of(random, (0.0, 0.0, 1.0, -0.5))
-    how = one_of(random, OUTS)
+    how = one_of(random, ("none", *STRIDED) if on_gpu else OUTS)
     a, b = operands
     expected_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     expected_shape += a.shape[-2:-1] + b.shape[-1:] * (b.ndim > 1)
     said = f"{row.name if row else 'auto'} {dtype} {a.shape}{a.strides} {b.shape}{b.strides}"
-    said += f" {keywords} alpha={alpha} beta={beta} out={how}"
+    said += f" {keywords} alpha={alpha} beta={beta} out={how}" + " on the GPU" * bool(on_gpu)
 
-    keywords |= {"variant": row.name if row else "auto", "device": device, "alpha": alpha}
+    keywords |= {"variant": row.name if row else "auto", "alpha": alpha}
+    given: list[Any] = [a, b]
+    if on_gpu:
+        given = [on_gpu.of(x) for x in given]
+    else:
+        keywords["device"] = device
     if how == "none" or not expected_shape:
-        result = smemkern.gemm(a, b, **keywords)
+        result = smemkern.gemm(*given, **keywords)
+        result = on_gpu.array(result, dtype) if on_gpu else result
         assert_gemm(result, *exact_ones, alpha=alpha, row=row)
     else:
         out, raw = room(expected_shape, dtype, how)
         if out.size:
             out[...] = np.nan if beta == 0 else rng.standard_normal(out.shape).astype(dtype)
         c, before = out.copy(), raw.copy()
-        result = smemkern.gemm(a, b, out=out, beta=beta, **keywords)
-        assert result is out, said
+        into = on_gpu.of(out) if on_gpu else out
+        assert smemkern.gemm(*given, out=into, beta=beta, **keywords) is into, said
+        if on_gpu:
+            on_gpu.fetch()
         c = None if beta == 0 else c
         assert_gemm(out, *exact_ones, alpha=alpha, beta=beta, c=c, row=row)
         assert not unequal(raw, before, out), said
@@ -161,19 +217,28 @@ def check_transpose(random: Random, device: str, most: int, sets: Any) -> str:
     shape = (*batch, size(random, most), size(random, most))
     rng = np.random.default_rng(random.getrandbits(32))
     values = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
-    a = placed(values, one_of(random, [x for x in LAYOUTS if x != "swapped"]))
+    on_gpu = tensors(random, device)
+    layouts = STRIDED if on_gpu else [x for x in LAYOUTS if x != "swapped"]
+    a = placed(values, one_of(random, layouts))
     expected = np.ascontiguousarray(np.swapaxes(a, -1, -2))
-    how = one_of(random, OUTS)
+    how = one_of(random, ("none", *STRIDED) if on_gpu else OUTS)
     name = row.name if row else "auto"
-    said = f"{name} {dtype} {a.shape}{a.strides} {keywords} out={how}"
-    keywords |= {"variant": name, "device": device}
+    said = f"{name} {dtype} {a.shape}{a.strides} {keywords} out={how}" + " on the GPU" * bool(
+        on_gpu
+    )
+    keywords |= {"variant": name} if on_gpu else {"variant": name, "device": device}
+    given = on_gpu.of(a) if on_gpu else a
     if how == "none":
-        result = smemkern.transpose(a, **keywords)
+        result = smemkern.transpose(given, **keywords)
+        result = on_gpu.array(result, dtype) if on_gpu else result
     else:
         out, raw = room(expected.shape, dtype, how)
+        result = out
         before = raw.copy()
-        result = smemkern.transpose(a, out=out, **keywords)
-        assert result is out, said
+        into = on_gpu.of(out) if on_gpu else out
+        assert smemkern.transpose(given, out=into, **keywords) is into, said
+        if on_gpu:
+            on_gpu.fetch()
         assert not unequal(raw, before, out), said
     assert result.dtype == dtype and result.shape == expected.shape, said
     assert result.tobytes() == expected.tobytes(), said
