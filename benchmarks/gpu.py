@@ -278,11 +278,11 @@ def save_apart(results: Results, what: str, measured: Record) -> Record:
     return {"seed": measured["seed"], "calls": len(measured["lines"])}
 
 
-def tune(results: Results, minutes: float, dtypes: list[str]) -> Record:
+def tune(results: Results, minutes: float, dtypes: list[str], also: list[str]) -> Record:
     """Of variants: tune.py fits the GPU's table to them."""
     from tune import measure
 
-    return save_apart(results, "times", measure(minutes, dtypes))
+    return save_apart(results, "times", measure(minutes, dtypes, also))
 
 
 def packing(results: Results, minutes: float) -> Record:
@@ -360,6 +360,9 @@ def main() -> int:
         "--dtypes", nargs="*", default=[], help="that `columns` or `tune` draws; all"
     )
     parser.add_argument(
+        "--also", nargs="*", default=[], help="variants that `tune` times though `auto` lacks them"
+    )
+    parser.add_argument(
         "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
     )
     parser.add_argument(
@@ -383,7 +386,7 @@ def main() -> int:
         "exact": lambda: exact(options.results, options.commit, options.patterns),
         "packing": lambda: packing(results, options.minutes),
         "columns": lambda: columns(results, options.minutes, options.dtypes),
-        "tune": lambda: tune(results, options.minutes, options.dtypes),
+        "tune": lambda: tune(results, options.minutes, options.dtypes, options.also),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.seconds),
         "sweep": lambda: sweep(options.draws),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import smemkern
-from checks import assert_gemm, random_matrix
+from checks import assert_gemm, benchmark, random_matrix
 
 [ROW] = [row for row in smemkern.variants("gemm") if row.name == "gemv"]
 EACH = pytest.mark.parametrize("dtype", ROW.dtypes)
@@ -96,3 +96,16 @@ def test_kernels_follow_the_shape_and_the_layout():
     for m, height in [(1, 1), (2, 4), (4, 4), (5, 4)]:
         assert launch_of(m, 500, 300)[0]["entry"] == f"gemm_gemv_{height}"
         assert launch_of(m, 500, 300, "F")[0]["entry"] == f"gemm_gemv_{height}_along"
+
+
+def test_a_row_of_the_table_of_times_for_each_order_and_alignment():
+    """benchmarks/gpu.py tune --also gemv: only for results of up to 4 rows or columns."""
+    tune = benchmark("tune")
+    assert tune.others_of(["gemv"], "float16", (900, 4, 50)) == [("gemv", {})]
+    assert not tune.others_of(["gemv"], "float16", (5, 900, 50))
+    packaged = tune.with_new_rows([], [("float32", "gemv"), ("float16", "gemv")])
+    assert len(packaged) == 2 * 2 + 3 * 2
+    assert {(row.variant, row.side) for row in packaged} == {("gemv", 4)}
+    assert tune.with_new_rows(packaged, [("float32", "gemv")]) == packaged
+    [fp64] = tune.with_new_rows([], [("float64", "fp64 block_m=64")])[:1]
+    assert (fp64.params, fp64.side, fp64.along) == ({"block_m": 64}, 0, -1)

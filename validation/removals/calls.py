@@ -56,8 +56,9 @@ SKINNY = [
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
 # Of gemv with threads that have several rows, whose sums several warps add: large shapes' alone.
 WARPS = {"gemv": {"rows": 4, "lanes": 64}}
-# For column-major kernels: aligned; odd sizes that end in each stage of a ring; several panels.
+# For kernels of each order: aligned; odd sizes that end in each stage of a ring; several panels.
 ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]
+ORDERED += [(67, 45, 211), (63, 45, 120), (64, 45, 120)]
 # Split-K, where a second kernel adds the parts; if there are many, its threads share them.
 SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)]
 SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]
@@ -177,7 +178,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
         out = np.full((m, n), OLD, image.dtype)
         yield arguments(image, (m, n, k), rng), {**every, "beta": 0.5, "out": out}
     for shape in ORDERED + (ROUNDS if row.skinny else []) if by_order else []:
-        for order in ("NT", "TN", "TT"):
+        for order in ("NN", "NT", "TN", "TT"):
             yield arguments(image, shape, rng, order), whole
     for shape in ROUNDS if gemm in WARPS else []:
         yield arguments(image, shape, rng, "NT"), {**whole, **WARPS[gemm]}
@@ -211,9 +212,9 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
             given = arguments(image, (66, 67, 264), rng, order)
             yield given, {**every, "swapped": form, "split": 3}
         for order, form in itertools.product(("NN", "NT", "TN", "TT"), (1, 2)):
-            for sharers in SHARERS if gemm in THIN else ():
-                tile = {"block_n": 64, "swapped": form, **sharers}
-                yield arguments(image, SHARED, rng, order), {**whole, **tile}
+            for sharers, split in itertools.product(SHARERS if gemm in THIN else (), (1, 2)):
+                tile = {"block_n": 64, "swapped": form, "split": split, **sharers}
+                yield arguments(image, SHARED, rng, order), {**every, **tile}
     for shape in MANY_TILES.get(gemm, ()):
         yield arguments(image, shape, rng), every
     for shape in SPANNED.get(gemm, ()):

@@ -75,6 +75,31 @@ OWN_ONLY = (
     "For one row along K (`gemm_skinny_1_along`): each thread reads only values that it stored "
     "itself."
 )
+COPIED_BEFORE = (
+    "Between the last tiles, which threads copied through registers: they did so before the "
+    "barrier before this one, and nothing is copied any more."
+)
+FIRST_ROWS = (
+    "Before the first rows of C that a warp turns: since the barrier of the block it has read "
+    "nothing there."
+)
+ROWS_OF_TILE = "The caller has limited it to the rows of a tile."
+NOT_STORED = "Reads an element of the warp's own rows that is not stored."
+SAME_AGAIN = "Stores the first element of a row that begins at an even address again."
+EITHER = "Chooses between two codes that store the same."
+GPU_ALONE = (
+    "Only in a GPU's memory C has rows that begin on 16-byte boundaries and do not end there: "
+    "results of traces are contiguous."
+)
+IN_FLIGHT = (
+    "Copies past the end of K are in flight here if A and B are aligned and C is not. Results of "
+    "traces are contiguous, so only kernels for K-major B get there."
+)
+HAS_ROW = "Threads without a row of C have returned, and a vector of sums has a column of it."
+EXITS = (
+    "For warps that only copy tiles. Other warps of the block wait for the cluster, so the "
+    "emulator shows no hazard; on a GPU launches without it ended with an illegal address."
+)
 TWICE_STORED = (
     "A thread's first column always exists. If all its columns exist, they would only be read and "
     "stored one by one, and then again as a vector."
@@ -152,9 +177,28 @@ REASONS = [
     ("bounds|choice setp.eq", r"split_k", r"half = blockDim\.y / 2", ALWAYS),
     ("choice setp.ne", r"split_k", r"half = blockDim\.y / 2", NUMBERS),
     ("choice", r"split_k", r"PART_WIDE <= g\.N &&", WIDE),
-    ("bounds|choice|term", r"split_k", r"!whole && column \+ k < g\.N", TWICE_STORED),
+    ("bounds|choice|term", r"split_k", r"!whole && k < exist", TWICE_STORED),
+    ("choice", r"split_k", r"min\(g\.N - column", LARGE),
+    ("term|choice|bounds", r"split_k", r"threadIdx\.y > 0|own\.first|min\(g\.M|exist <=", HAS_ROW),
     ("choice", r"tile_order", r"min\(GROUP", NOT_TALL),
     ("value", r"common", r"return beta == 0", NEVER_PART, r"mma_.*"),
+    ("choice", r"tile_order", r"min\(list\.band", NOT_TALL),
+    ("choice", r"tile_order", r"list\.longer", NUMBERS),
+    ("choice", r"mma_gemm", r"cluster", NUMBERS),
+    ("choice", r"mma_gemm", r"range\.end \* BLOCK_K, g\.K|0x7fffffff|k_left = ", LARGE),
+    ("bounds", r"mma_loop", r"copies\.left > 0", LAST_ROUND),
+    ("bounds", r"mma_loop", r"if \(K == 0\)", ZEROS),
+    ("barrier", r"mma_loop", r"__syncthreads", COPIED_BEFORE),
+    ("barrier", r"mma_halves", r"__syncwarp", FIRST_ROWS),
+    ("wait", r"mma_gemm", r"cp\.async\.wait_all", IN_FLIGHT, r"mma_fp16|mma_bf16"),
+    ("choice", r"mma_halves", r"min\(g\.[MN] - ", LARGE),
+    ("choice", r"row_stores", r"min\(to\.rows, 16\)", ROWS_OF_TILE),
+    ("bounds", r"row_stores", r"% 16 == 0", WIDE),
+    ("bounds", r"row_stores", r"exist >= 1", NOT_STORED),
+    ("term", r"row_stores", r"if \(odd &&", SAME_AGAIN),
+    ("bounds", r"row_stores", r"j < exist|row \+= lanes\.DOWN", GPU_ALONE),
+    ("term", r"mma_halves", r"!turned", EITHER),
+    ("barrier", r"cluster", r"barrier\.cluster\.wait", EXITS, r"fp16|bf16"),
     ("barrier", r"skinny_parts", r"__syncthreads", OWN_ONLY),
     ("bounds|choice", r"mma_loop", r"for \(; tile < ", ZEROS),
     ("bounds", r"mma_words", r"else if \(aligned\)", NUMBERS),

@@ -194,7 +194,7 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
                     const long long at = column + i / 2 * 8 + 2 * w.pair + i % 2;
                     if (r >= g.M || at >= g.N) continue;
                     const float x = alpha * sum[m][i / 2][2 * h + i % 2];
-                    c[at] = narrow(beta == 0 ? x : x + beta * widen(c[at]), REAL());
+                    c[at] = narrow(x + beta * widen(c[at]), REAL()); /* beta is not 0 here */
                 }
             }
         }
