@@ -180,6 +180,20 @@ def test_the_proxy_finds_the_mbarrier(step):
 
 
 @pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("step", [None, "made"])
+def test_the_fence_releases_the_mbarrier_to_the_cluster(step):
+    """CUTLASS's way: another thread makes it, and the cluster's blocks arrive without a release."""
+    barrier = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;"
+    source = without(LOAD, step) if step else LOAD
+    source = source.replace("t == 0) {\n        make", "t == 32) {\n        make")
+    source = source.replace("__syncthreads();", f'asm volatile("{barrier}" ::: "memory");')
+    x, y = np.arange(64, dtype="f4"), np.zeros(64, "f4")
+    kinds, trace = found(source, 64, x, y)
+    assert kinds == ({"RAW"} if step else set())
+    assert [row.kind for row in trace.benign] == (["proxy-init"] if step else [])
+
+
+@pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize(
     ("step", "kinds"),
     [

@@ -173,7 +173,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
         if takes(image, given, every):
             yield given, every
     adding = [*SHAPES["gemm"][:2], *WHOLE_TILES.get(gemm, ())[:2]]
-    adding += [(66, 64, 31)] if row.rate else []
+    adding += [(66, 64, 31), (35, 45, 31)] if row.rate else []
     for m, n, k in adding if image.op == "gemm" else []:
         out = np.full((m, n), OLD, image.dtype)
         yield arguments(image, (m, n, k), rng), {**every, "beta": 0.5, "out": out}

@@ -168,10 +168,11 @@ static exec_fn select_griddepcontrol(decoder *dc, const ptx_instruction *p, insn
     return decode_take(dc, "launch_dependents") ? exec_nop : NULL;
 }
 
-/* Orders the memory accesses of different host threads. */
+/* Orders the memory accesses of different host threads. A fence that orders proxies, too, releases
+ * that. */
 static const insn *exec_fence(warp *w, const insn *i) {
-    observe_sync(w, i, EMU_FENCE, w->active);
     if (i->flags) observe_sync(w, i, EMU_PROXY_FENCE, w->active);
+    observe_sync(w, i, EMU_FENCE, w->active);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return i + 1;
 }
