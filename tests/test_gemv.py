@@ -57,6 +57,11 @@ def test_rows_with_an_odd_pitch_are_read_by_vectors(order, dtype, rng):
     of_x = {"C": 0, "F": 2}[order]  # vectors per one of the matrix, where threads have one row
     sectors = sum(line.sectors for line in vectors) / (b.nbytes / 32)
     assert 0.98 < sectors < 1.45 + of_x
+    if order == "C":  # besides one element of x for each, few are read one by one
+        singles = sum(
+            line.requests for line in trace.global_ if line.op == "load" and line.width < 16
+        )
+        assert singles < 1.2 * sum(line.requests for line in vectors)
 
 
 def launch_of(m, n, k, order="C", batch=(), **params):

@@ -190,7 +190,7 @@ __device__ __forceinline__ void across(const gemm_args &all, const operands &g,
     };
     const int first = (int)threadIdx.x * WIDE - skip_of(slice);
     const REAL *from = strip + slice * g.ldb + first * g.step_b, *x = g.A + slice * g.step_a;
-    const int begin = first < 0 ? -first : 0;
+    const int begin = at.j == 0 && first < 0 ? -first : 0;
     const int end = (int)max(0ll, min(g.N - at.j - first, (long long)WIDE));
     const int last_x = (int)min(g.M, (long long)THIN) - 1;
     const bool whole = begin == 0 && end == WIDE && g.step_b == 1 && to_boundary(from) == 0;
