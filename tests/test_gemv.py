@@ -61,7 +61,7 @@ def test_rows_with_an_odd_pitch_are_read_by_vectors(order, dtype, rng):
         singles = sum(
             line.requests for line in trace.global_ if line.op == "load" and line.width < 16
         )
-        assert singles < 1.2 * sum(line.requests for line in vectors)
+        assert singles < 1.4 * sum(line.requests for line in vectors)
 
 
 def launch_of(m, n, k, order="C", batch=(), **params):

@@ -71,15 +71,17 @@ static shape along(gemv g) {
 }
 
 /* lanes threads lie along each row of a slice of K. Without aligned rows the warps of a block take
- * all places modulo 16 bytes in turns. */
+ * all places modulo 16 bytes in turns; and a strip is not cut so short, for the sake of threads,
+ * that much of it is read twice. */
 static shape across(gemv g) {
-    const int64_t fewest = g.overlap ? 4 : 2;
+    const int64_t fewest = g.overlap ? 4 : 2, shortest = g.overlap ? 8 : 2;
     if (g.lanes == 0) {
         g.lanes = g.overlap ? 16 : 8;
         while (g.lanes > fewest) {
             const int64_t strips = ceil_div(g.thick, (g.lanes - g.overlap) * g.wide);
             const bool fits = (g.lanes / 2 - g.overlap) * g.wide >= g.thick;
-            if (!fits && (double)(strips * g.most) >= g.wanted / 2) break;
+            const bool enough = g.lanes == shortest || (double)(strips * g.most) >= g.wanted / 2;
+            if (!fits && enough) break;
             g.lanes /= 2;
         }
     }
