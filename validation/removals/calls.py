@@ -54,11 +54,12 @@ SKINNY = [
     *[(300, 1, 600), (70, 3, 1031), (131, 16, 530), (1, 1, 2100)],
 ]
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
+ROUNDS += [(8, 13, 17001), (9, 13, 17001)]  # shorter than two vectors of 16 bits
 # Of gemv with threads that have several rows, whose sums several warps add: large shapes' alone.
 WARPS = {"gemv": {"rows": 4, "lanes": 64}}
 # For kernels of each order: aligned; odd sizes that end in each stage of a ring; several panels.
 ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]
-ORDERED += [(67, 45, 211), (63, 45, 120), (64, 45, 120)]
+ORDERED += [(67, 45, 211), (62, 45, 120), (63, 45, 120), (64, 45, 120)]
 # Split-K, where a second kernel adds the parts; if there are many, its threads share them.
 SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)]
 SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]

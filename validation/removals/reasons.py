@@ -95,6 +95,10 @@ IN_FLIGHT = (
     "Copies past the end of K are in flight here if A and B are aligned and C is not. Results of "
     "traces are contiguous, so only kernels for K-major B get there."
 )
+COPIED = (
+    "For K-major operands with other elements between those of a row: those of traces are copied "
+    "first, so only a GPU's memory has such."
+)
 HAS_ROW = "Threads without a row of C have returned, and a vector of sums has a column of it."
 EXITS = (
     "For warps that only copy tiles. Other warps of the block wait for the cluster, so the "
@@ -205,7 +209,8 @@ REASONS = [
     ("bounds", r"row_stores", r"j < exist|row \+= lanes\.DOWN", GPU_ALONE),
     ("term", r"mma_halves", r"!turned", EITHER),
     ("barrier", r"cluster", r"barrier\.cluster\.wait", EXITS, r"fp16|bf16"),
-    ("barrier", r"skinny_parts", r"__syncthreads", OWN_ONLY),
+    ("barrier", r"skinny_parts", r"__syncthreads", OWN_ONLY, "skinny"),
+    ("barrier", r"skinny_parts", r"__syncthreads", COPIED, "skinny_mma"),
     ("choice setp.lt", r"mma_loop", r"for \(; tile < ", NUMBERS),
     ("bounds|choice", r"mma_loop", r"for \(; tile < ", ZEROS),
     ("bounds", r"mma_words", r"else if \(aligned\)", NUMBERS),
