@@ -2,14 +2,16 @@
 
 `check_gemm` and `check_transpose` draw one call from a source of random numbers, run it, and
 compare with NumPy: gemm with float64 and the bound that rounding explains, transpose bit by bit.
-What lies around `out` and in the operands must stay as it was. On a GPU with PyTorch arrays of
-every other call are in its memory. tests/test_soak.py draws from hypothesis, which makes a failing
-call smaller; validation/soak.py draws many from seeds.
+What lies around `out` and in the operands must stay as it was. On a GPU arrays of every
+other call are in its memory. tests/test_soak.py draws from hypothesis, which makes a failing call
+smaller; validation/soak.py draws many from seeds.
 """
 
 from __future__ import annotations
 
+import ctypes
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from checks import assert_gemm
 EDGES = (0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65)
 LARGE = (95, 96, 97, 127, 128, 129, 130, 191, 255, 257)
 BATCHES = ((), (), (), (), (1,), (3,), (2, 3), (0,))
-# Of tensors, too. Rows that begin on 16-byte boundaries and may not end there: "rounded".
+# Of arrays on a GPU, too. Rows that begin on 16-byte boundaries and may not end there: "rounded".
 STRIDED = ("plain", "plain", "transposed", "padded", "sliced", "rounded", "stepped")
 LAYOUTS = (*STRIDED, "reversed", "misaligned", "swapped", "fixed", "repeated")
 OUTS = ("none", "none", *STRIDED, "reversed", "misaligned")
@@ -81,47 +83,52 @@ def placed(values: Array, layout: str) -> Array:
     return view
 
 
-class Tensors:
-    """Arrays in the memory of a GPU, each a tensor within a copy of all bytes around the array."""
+class OnGpu:
+    """Arrays in the memory of a GPU, each within a copy of all bytes that lie around it."""
 
-    def __init__(self, torch: Any, place: str = "cuda") -> None:
-        self.torch, self.place = torch, place
-        self.memory: list[tuple[Any, Array]] = []
+    def __init__(self) -> None:
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.made: list[tuple[ctypes.c_uint64, Array]] = []
+        context = ctypes.c_void_p()
+        self.check(self.cuda.cuInit(0))
+        self.check(self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+        self.check(self.cuda.cuCtxSetCurrent(context))
+
+    def check(self, error: int) -> None:
+        assert error == 0, f"CUDA error {error}"
 
     def of(self, view: Array) -> Any:
-        raw = view.base
+        """The array of the GPU that the view's bytes are copied to."""
+        raw, address = view.base, ctypes.c_uint64()
         assert raw is not None and raw.dtype == np.uint8
-        memory = self.torch.from_numpy(raw.copy()).to(self.place)
-        self.memory.append((memory, raw))
-        size = view.itemsize
-        elements = memory[: memory.numel() // size * size].view(self.kind(view.dtype))
-        steps = [step // size for step in view.strides]
-        start = view.__array_interface__["data"][0] - raw.__array_interface__["data"][0]
-        return elements.as_strided(view.shape, steps, start // size if view.size else 0)
-
-    def kind(self, dtype: np.dtype[Any]) -> Any:
-        names = {1: "uint8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}
-        return getattr(self.torch, names[dtype.itemsize] if dtype.type is np.void else dtype.name)
-
-    def array(self, tensor: Any, dtype: np.dtype[Any]) -> Array:
-        flat = tensor.contiguous().reshape(-1).view(self.torch.uint8).cpu().numpy()
-        return flat.view(dtype).reshape(tuple(tensor.shape))
+        self.check(self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(raw.nbytes)))
+        self.made.append((address, raw))
+        host = ctypes.c_void_p(raw.ctypes.data)
+        self.check(self.cuda.cuMemcpyHtoD_v2(address, host, ctypes.c_size_t(raw.nbytes)))
+        start = view.ctypes.data - raw.ctypes.data if view.size else 0
+        described = {
+            "shape": view.shape,
+            "typestr": view.dtype.str,
+            "data": (address.value + start, False),
+            "strides": view.strides,
+            "version": 3,
+        }
+        return SimpleNamespace(__cuda_array_interface__=described)
 
     def fetch(self) -> None:
-        """Into the bytes that they were made of."""
-        for memory, raw in self.memory:
-            raw[:] = memory.cpu().numpy()
+        """Into the bytes that they were made of; ends them."""
+        self.check(self.cuda.cuCtxSynchronize())
+        for address, raw in self.made:
+            host = ctypes.c_void_p(raw.ctypes.data)
+            self.check(self.cuda.cuMemcpyDtoH_v2(host, address, ctypes.c_size_t(raw.nbytes)))
+            self.check(self.cuda.cuMemFree_v2(address))
 
 
-def tensors(random: Random, device: str) -> Tensors | None:
-    """None: arrays of the call are NumPy's."""
-    if device != "cuda" or random.randrange(2):
-        return None
-    try:
-        import torch
-    except ImportError:
-        return None
-    return Tensors(torch)
+def on_gpu_of(random: Random, device: str, dtype: np.dtype[Any]) -> OnGpu | None:
+    """None: arrays of the call are NumPy's. The interface of others has no bfloat16."""
+    return (
+        OnGpu() if device == "cuda" and random.randrange(2) and dtype.name != "bfloat16" else None
+    )
 
 
 def parameters(random: Random, sets: Any, row: Any) -> dict[str, int]:
@@ -160,7 +167,7 @@ def check_gemm(random: Random, device: str, most: int, sets: Any) -> str:
         vector = random.randrange(2)
         shapes[vector] = (k,)
     rng = np.random.default_rng(random.getrandbits(32))
-    on_gpu = tensors(random, device)
+    on_gpu = on_gpu_of(random, device, dtype)
     low = dtype.itemsize == 2
     operands, exact_ones = [], []
     for shape in shapes:
@@ -174,7 +181,7 @@ def check_gemm(random: Random, device: str, most: int, sets: Any) -> str:
         exact_ones.append(operands[-1].astype(dtype))
     alpha = one_of(random, (1.0, 1.0, -1.0, 0.0, 1.5, 0.37))
     beta = one_of(random, (0.0, 0.0, 1.0, -0.5))
-    how = one_of(random, ("none", *STRIDED) if on_gpu else OUTS)
+    how = one_of(random, STRIDED if on_gpu else OUTS)
     a, b = operands
     expected_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     expected_shape += a.shape[-2:-1] + b.shape[-1:] * (b.ndim > 1)
@@ -189,7 +196,6 @@ def check_gemm(random: Random, device: str, most: int, sets: Any) -> str:
         keywords["device"] = device
     if how == "none" or not expected_shape:
         result = smemkern.gemm(*given, **keywords)
-        result = on_gpu.array(result, dtype) if on_gpu else result
         assert_gemm(result, *exact_ones, alpha=alpha, row=row)
     else:
         out, raw = room(expected_shape, dtype, how)
@@ -217,11 +223,11 @@ def check_transpose(random: Random, device: str, most: int, sets: Any) -> str:
     shape = (*batch, size(random, most), size(random, most))
     rng = np.random.default_rng(random.getrandbits(32))
     values = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
-    on_gpu = tensors(random, device)
+    on_gpu = on_gpu_of(random, device, dtype)
     layouts = STRIDED if on_gpu else [x for x in LAYOUTS if x != "swapped"]
     a = placed(values, one_of(random, layouts))
     expected = np.ascontiguousarray(np.swapaxes(a, -1, -2))
-    how = one_of(random, ("none", *STRIDED) if on_gpu else OUTS)
+    how = one_of(random, STRIDED if on_gpu else OUTS)
     name = row.name if row else "auto"
     said = f"{name} {dtype} {a.shape}{a.strides} {keywords} out={how}" + " on the GPU" * bool(
         on_gpu
@@ -230,7 +236,6 @@ def check_transpose(random: Random, device: str, most: int, sets: Any) -> str:
     given = on_gpu.of(a) if on_gpu else a
     if how == "none":
         result = smemkern.transpose(given, **keywords)
-        result = on_gpu.array(result, dtype) if on_gpu else result
     else:
         out, raw = room(expected.shape, dtype, how)
         result = out

@@ -179,6 +179,33 @@ def test_the_proxy_finds_the_mbarrier(step):
     assert [row.kind for row in trace.benign] == (["proxy-init"] if step else [])
 
 
+SOURCE = r"""
+extern "C" __global__ void k(float *x, float *y, int size) {
+    __shared__ __align__(16) float tile[128];
+    const unsigned t = threadIdx.x;
+    const unsigned to = (unsigned)__cvta_generic_to_shared(tile + 4 * (t % 32));
+    if (t < 32)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2; cp.async.wait_all;" ::"r"(to),
+                     "l"(x + 4 * t), "r"(size) : "memory");
+    else
+        x[4 * (t - 32) + 3] = 5;
+    __syncthreads();
+    y[t] = tile[t];
+}
+"""
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("size", range(0, 17, 2))
+def test_a_copy_that_fills_up_with_zeros_reads_no_more_than_its_size(size):
+    """Another warp writes the last 4 of the 16 bytes."""
+    x, y = np.ones(128, "f4"), np.zeros(64, "f4")
+    trace = smemkern.trace(smemkern.Kernel(SOURCE, "k"), 1, 64, x, y, np.int32(size))
+    assert [row.kind for row in trace.hazards] == (["RAW"] if size > 12 else [])
+    if size % 4 == 0:
+        assert np.array_equal(y.reshape(-1, 4)[:, :3] == 1, [np.arange(3) < size // 4] * 16)
+
+
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("step", [None, "made"])
 def test_the_fence_releases_the_mbarrier_to_the_cluster(step):

@@ -299,9 +299,30 @@ static void access_end_of_copy(detector *d, const emu_request *r) {
     access_request(d, &part);
 }
 
+/* A cp.async of which lanes read less than it writes, as requests of 16, 8, 4, 2 and 1 bytes. */
+static void access_sources(detector *d, const emu_request *r) {
+    emu_request part = *r;
+    lanes_u64 address;
+    uint32_t done[LANES] = {0};
+    part.lane_bytes = NULL;
+    part.step = ~(uint64_t)0;
+    part.address = address;
+    for (part.width = r->width; part.width; part.width /= 2) {
+        part.active = 0;
+        for (uint32_t left = r->active; left; left &= left - 1) {
+            const int lane = first_lane(left);
+            if (r->lane_bytes[lane] - done[lane] < part.width) continue;
+            part.active |= left & -left;
+            address[lane] = r->address[lane] + done[lane];
+            done[lane] += part.width;
+        }
+        if (part.active) access_request(d, &part);
+    }
+}
+
 void access_request(detector *d, const emu_request *r) {
-    if (r->excess) {
-        access_end_of_copy(d, r);
+    if (r->excess || r->lane_bytes) {
+        (r->excess ? access_end_of_copy : access_sources)(d, r);
         return;
     }
     detector_switch(d, r->member);

@@ -101,11 +101,13 @@ static uint32_t source_bytes(const warp *w, const insn *i, int lane) {
     return form->has_size ? U32(w, form->size)[lane] : i->width;
 }
 
-static uint32_t source_addresses(const warp *w, const insn *i, lanes_u64 out) {
+static uint32_t source_addresses(const warp *w, const insn *i, lanes_u64 out,
+                                 uint32_t bytes[LANES]) {
     uint32_t reading = 0;
     for (int lane = 0; lane < LANES; lane++) {
         out[lane] = decoded_lane_address(w, &((const copy_form *)i->extra)->source, lane);
-        if (source_bytes(w, i, lane)) reading |= 1u << lane;
+        bytes[lane] = source_bytes(w, i, lane);
+        if (bytes[lane]) reading |= 1u << lane;
     }
     return reading & w->active;
 }
@@ -153,11 +155,12 @@ static const insn *exec_copy(warp *w, const insn *i) {
 
 static const insn *exec_observed_copy(warp *w, const insn *i) {
     lanes_u64 address, source;
+    uint32_t bytes[LANES];
     observe_addresses(w, i, address);
-    const uint32_t reading = source_addresses(w, i, source);
+    const uint32_t reading = source_addresses(w, i, source, bytes);
     const insn *next = i->unobserved(w, i);
     if (!next) return NULL;
-    if (reading) observe_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, i->width, source, reading);
+    if (reading) observe_copy_source(w, i, source, reading, bytes);
     observe_copy(w, i, address, source, reading);
     return next;
 }

@@ -117,6 +117,15 @@ void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation
     report_by_space(w, i, operation, width, address, active);
 }
 
+void observe_copy_source(const warp *w, const insn *i, const uint64_t *source, uint32_t reading,
+                         const uint32_t bytes[LANES]) {
+    emu_request request =
+        request_of(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, i->width, reading, source);
+    for (uint32_t left = reading; left; left &= left - 1)
+        if (bytes[first_lane(left)] < i->width) request.lane_bytes = bytes;
+    notify(w, &request);
+}
+
 void observe_copy(const warp *w, const insn *i, const uint64_t *address, const uint64_t *source,
                   uint32_t reading) {
     lanes_u64 offset;

@@ -22,6 +22,9 @@ void observe_addresses(const warp *w, const insn *i, lanes_u64 out);
 /* Reports one request per memory space that the lanes access. Modifies `address`. */
 void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                     uint32_t width, lanes_u64 address, uint32_t active);
+/* Reports cp.async's read by these lanes, each of so many bytes. */
+void observe_copy_source(const warp *w, const insn *i, const uint64_t *source, uint32_t reading,
+                         const uint32_t bytes[LANES]);
 /* Reports cp.async's write to shared memory. The lanes `reading` copy from `source`, others write
  * zeros. */
 void observe_copy(const warp *w, const insn *i, const uint64_t *address, const uint64_t *source,

@@ -49,6 +49,8 @@ typedef struct emu_request {
     /* EMU_COPY_ASYNC_WRITE: source addresses, and the lanes that read; else NULL and 0 */
     const uint64_t *source;
     uint32_t reading;
+    /* EMU_COPY_ASYNC_READ: bytes that each lane reads, where some read less than `width` */
+    const uint32_t *lane_bytes;
     /* EMU_BULK_READ of global memory with no active lane: how many sectors of zeros the copy
      * supplies for the part of its box outside the tensor; `address` is not valid */
     uint32_t filled;
