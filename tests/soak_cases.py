@@ -2,9 +2,9 @@
 
 `check_gemm` and `check_transpose` draw one call from a source of random numbers, run it, and
 compare with NumPy: gemm with float64 and the bound that rounding explains, transpose bit by bit.
-What lies around `out` and in the operands must stay as it was. On a GPU arrays of every
-other call are in its memory. tests/test_soak.py draws from hypothesis, which makes a failing call
-smaller; validation/soak.py draws many from seeds.
+What lies around `out` and in the operands must stay as it was. On a GPU, arrays of every other call
+are in its memory. tests/test_soak.py draws from hypothesis, which makes a failing call smaller;
+validation/soak.py draws many from seeds, and tests/run/test_random_calls.py on the emulated driver.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ class OnGpu:
 
 def on_gpu_of(random: Random, device: str, dtype: np.dtype[Any]) -> OnGpu | None:
     """None: arrays of the call are NumPy's. The interface of others has no bfloat16."""
-    return (
-        OnGpu() if device == "cuda" and random.randrange(2) and dtype.name != "bfloat16" else None
-    )
+    if device != "cuda" or dtype.name == "bfloat16" or random.randrange(2):
+        return None
+    return OnGpu()
 
 
 def parameters(random: Random, sets: Any, row: Any) -> dict[str, int]:
@@ -229,9 +229,8 @@ def check_transpose(random: Random, device: str, most: int, sets: Any) -> str:
     expected = np.ascontiguousarray(np.swapaxes(a, -1, -2))
     how = one_of(random, STRIDED if on_gpu else OUTS)
     name = row.name if row else "auto"
-    said = f"{name} {dtype} {a.shape}{a.strides} {keywords} out={how}" + " on the GPU" * bool(
-        on_gpu
-    )
+    said = f"{name} {dtype} {a.shape}{a.strides} {keywords} out={how}"
+    said += " on the GPU" * bool(on_gpu)
     keywords |= {"variant": name} if on_gpu else {"variant": name, "device": device}
     given = on_gpu.of(a) if on_gpu else a
     if how == "none":
