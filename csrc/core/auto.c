@@ -70,13 +70,23 @@ static bool is_along(const smk_query *q) {
     return thick == 1 || (q->K > 1 && q->k_major[few_columns ? 0 : 1]);
 }
 
-static tiling tiling_of(const smk_timing *t, const smk_query *q) {
-    if (t->variant->wgmma.columns) return ring_tiling(t, q);
-    const bool skinny = t->variant->skinny.rows[0] > 0;
-    smk_geometry g = {.output_tile = {1, 1}};
-    t->variant->geometry(t->values, t->dtype->itemsize, 0, &g);
-    int64_t *tile = g.output_tile;
-    const double declared = (double)(tile[0] * tile[1]);
+/* With tiles of that size, relative to the variant's, and without split-K. */
+static tiling tiling_by(const int64_t tile[2], const int64_t declared[2], const smk_query *q) {
+    return (tiling){.tiles = (double)ceil_div(q->M, tile[0]) * (double)ceil_div(q->N, tile[1]) *
+                             (double)q->batch,
+                    .size = (double)(tile[0] * tile[1]) / (double)(declared[0] * declared[1]),
+                    .lines = (double)(min_i64(q->M, tile[0]) + min_i64(q->N, tile[1])) /
+                             (double)(tile[0] + tile[1]),
+                    .split = 1};
+}
+
+/* Whether K may be split; not if there are very many tiles. */
+static bool may_split(const smk_timing *t, double tiles, const smk_query *q) {
+    const bool few = tiles > 0 && tiles < 1e6;
+    return t->variant->split.rate && few && q->K && q->multiprocessors;
+}
+
+static tiling thin_tiling(const smk_timing *t, const int64_t declared[2], const smk_query *q) {
     const skinny_query thin = {.m = q->M,
                                .n = q->N,
                                .k = q->K,
@@ -84,31 +94,26 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
                                .multiprocessors = q->multiprocessors,
                                .k_major = is_along(q),
                                .aligned = is_aligned(q)};
-    skinny_tiling own = {0};
-    if (skinny) {
-        own = skinny_tiling_of(t->variant, t->dtype, t->values, &thin);
-        tile[0] = own.tile[0];
-        tile[1] = own.tile[1];
-    }
-    tiling c = {.tiles = (double)ceil_div(q->M, tile[0]) * (double)ceil_div(q->N, tile[1]) *
-                         (double)q->batch,
-                .size = (double)(tile[0] * tile[1]) / declared,
-                .lines = (double)(min_i64(q->M, tile[0]) + min_i64(q->N, tile[1])) /
-                         (double)(tile[0] + tile[1]),
-                .split = 1};
+    const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, t->values, &thin);
+    tiling c = tiling_by(own.tile, declared, q);
+    if (may_split(t, c.tiles, q)) c.split = (double)skinny_split(&own, (int64_t)c.tiles, &thin);
+    return c;
+}
+
+static tiling tiling_of(const smk_timing *t, const smk_query *q) {
+    if (t->variant->wgmma.columns) return ring_tiling(t, q);
+    smk_geometry g = {.output_tile = {1, 1}};
+    t->variant->geometry(t->values, t->dtype->itemsize, 0, &g);
+    if (t->variant->skinny.rows[0]) return thin_tiling(t, g.output_tile, q);
+    tiling c = tiling_by(g.output_tile, g.output_tile, q);
     if (residues_of(t)) c.tiles *= (double)residues_of(t);
-    const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
-    if (!t->variant->split.rate || !few || !q->K || !q->multiprocessors) return c;
-    if (skinny) {
-        c.split = (double)skinny_split(&own, (int64_t)c.tiles, &thin);
-    } else {
-        const split_query query = split_query_of(
-            t->variant, t->dtype, &g, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
-            step_of(t), is_aligned(q), q->multiprocessors, smk_has_clusters(q->sm));
-        const int64_t split = split_choose(&query);
-        c.split = (double)split;
-        c.cluster = split_in_cluster(&query, split);
-    }
+    if (!may_split(t, c.tiles, q)) return c;
+    const split_query query =
+        split_query_of(t->variant, t->dtype, &g, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
+                       step_of(t), is_aligned(q), q->multiprocessors, smk_has_clusters(q->sm));
+    const int64_t split = split_choose(&query);
+    c.split = (double)split;
+    c.cluster = split_in_cluster(&query, split);
     return c;
 }
 

@@ -6,7 +6,6 @@
 #include "../kernels/args.h"
 
 enum {
-    LOADS = 4,   /* of a thread at a time */
     BLOCK = 256, /* threads, if a row of the matrix has not more */
     PASSES = 4   /* loads one after another that take no longer than a second launch */
 };
@@ -67,7 +66,7 @@ static shape along(gemv g) {
                    .others = others,
                    .strip = others * g.rows,
                    .sums = g.lanes / 32 * others * g.rows,
-                   .at_once = g.lanes * LOADS * g.wide};
+                   .at_once = g.lanes * GEMV_LOADS * g.wide};
 }
 
 /* lanes threads lie along each row of a slice of K. Without aligned rows the warps of a block take
@@ -87,7 +86,7 @@ static shape across(gemv g) {
     }
     g.lanes = min_i64(max_i64(g.lanes, fewest), 32);
     const int64_t strip = (g.lanes - g.overlap) * g.wide, least = 32 * g.wide;
-    const int64_t useful = g.lanes * whole_power(ceil_div(g.k, LOADS), g.most / g.lanes);
+    const int64_t useful = g.lanes * whole_power(ceil_div(g.k, GEMV_LOADS), g.most / g.lanes);
     if (g.threads == 0)
         g.threads =
             power_of_2(g.wanted / (double)ceil_div(g.thick, strip), least, max_i64(useful, least));
@@ -96,7 +95,7 @@ static shape across(gemv g) {
                    .others = g.threads / g.lanes,
                    .strip = strip,
                    .sums = g.threads / 32 * g.lanes * g.wide,
-                   .at_once = g.threads / g.lanes * LOADS};
+                   .at_once = g.threads / g.lanes * GEMV_LOADS};
 }
 
 skinny_tiling gemv_tiling_of(const smk_variant *variant, const smk_dtype *dtype,

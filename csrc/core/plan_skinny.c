@@ -59,7 +59,7 @@ skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtyp
 int64_t skinny_split(const skinny_tiling *tiling, int64_t blocks, const skinny_query *q) {
     if (q->k <= tiling->whole || blocks >= q->multiprocessors * 7 / 8) return 1;
     const int64_t fill = 2 * q->multiprocessors / blocks;
-    const int64_t max_split = ceil_div(q->k, SKINNY_STEP) * SKINNY_STEP / tiling->range;
+    const int64_t max_split = round_up(q->k, SKINNY_STEP) / tiling->range;
     return fill < max_split ? fill : max_split > 1 ? max_split : 1;
 }
 

@@ -55,7 +55,7 @@ SKINNY = [
 ]
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
 ROUNDS += [(8, 13, 17001), (9, 13, 17001)]  # shorter than two vectors of 16 bits
-# Of gemv with threads that have several rows, whose sums several warps add: large shapes' alone.
+# Only large shapes have threads with several rows whose sums several warps add.
 WARPS = {"gemv": {"rows": 4, "lanes": 64}}
 # For kernels of each order: aligned; odd sizes that end in each stage of a ring; several panels.
 ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]

@@ -5,7 +5,6 @@
 #include "skinny_parts.cuh"
 
 constexpr int WIDE = 16 / sizeof(REAL); /* elements of a vector of 16 bytes */
-constexpr int IN_FLIGHT = 4;            /* such loads of the matrix per thread */
 
 /* What a `piece` has: COUNT loads of V elements. */
 template <int V, int COUNT> struct loads_of {
@@ -46,7 +45,7 @@ __device__ __forceinline__ void add_rows(number (&sum)[THIN][ROWS], const operan
      * one. */
     constexpr int AHEAD = HOW == SINGLES && V == 8             ? 1
                           : HOW == SHIFTED && THIN * ROWS >= 4 ? 1
-                                                               : IN_FLIGHT / ROWS;
+                                                               : GEMV_LOADS / ROWS;
     constexpr int SPARE = HOW == SHIFTED ? V : 0; /* the second vector is within A */
     typedef loads_of<V, AHEAD> of_x;
     typedef typename either<HOW == SHIFTED, wide_piece<of_x>, piece<of_x>>::type piece_of_x;
@@ -197,10 +196,10 @@ __device__ __forceinline__ void across(const gemm_args &all, const operands &g,
     number sum[THIN][WIDE] = {};
 #pragma unroll 1
     for (long long left = g.K - slice; left > 0;) {
-        piece<loads_of<WIDE, IN_FLIGHT>> y = {};
-        REAL by[IN_FLIGHT][THIN] = {};
+        piece<loads_of<WIDE, GEMV_LOADS>> y = {};
+        REAL by[GEMV_LOADS][THIN] = {};
 #pragma unroll
-        for (int i = 0; i < IN_FLIGHT; i++) {
+        for (int i = 0; i < GEMV_LOADS; i++) {
             if (left > 0) {
                 if (whole) {
                     load_bits<16>(y.word[i], from);
@@ -216,7 +215,7 @@ __device__ __forceinline__ void across(const gemm_args &all, const operands &g,
             x += slices * g.step_a;
         }
 #pragma unroll
-        for (int i = 0; i < IN_FLIGHT; i++) {
+        for (int i = 0; i < GEMV_LOADS; i++) {
 #pragma unroll
             for (int e = 0; e < WIDE; e++) {
 #pragma unroll

@@ -27,28 +27,29 @@
  */
 #include "gemv_parts.cuh"
 
-#define PRODUCTS(name, thin)                                                                       \
-    extern "C" __global__ void __launch_bounds__(GEMV_THREADS(thin))                               \
-        name##_##thin(const __grid_constant__ gemm_args all) {                                     \
-        extern __shared__ uint4 bytes[];                                                           \
-        block_place at;                                                                            \
-        const operands g = find_block(at, all, thin, all.tiles.strip);                             \
-        overlap_launches();                                                                        \
-        across<thin>(all, g, at, reinterpret_cast<number *>(bytes));                               \
-    }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(GEMV_THREADS(thin))                               \
-        name##_##thin##_along(const __grid_constant__ gemm_args all) {                             \
-        extern __shared__ uint4 bytes[];                                                           \
-        block_place at;                                                                            \
-        const operands g = find_block(at, all, thin, all.tiles.strip);                             \
-        overlap_launches();                                                                        \
-        number *shared = reinterpret_cast<number *>(bytes);                                        \
-        if (all.tiles.strip > (int)blockDim.y) {                                                   \
-            along<thin, GEMV_ROWS>(all, g, at, shared);                                            \
-        } else {                                                                                   \
-            along<thin, 1>(all, g, at, shared);                                                    \
-        }                                                                                          \
+template <int THIN, direction HOW> __device__ __forceinline__ void product(const gemm_args &all) {
+    extern __shared__ uint4 bytes[];
+    number *shared = reinterpret_cast<number *>(bytes);
+    block_place at;
+    const operands g = find_block(at, all, THIN, all.tiles.strip);
+    overlap_launches();
+    if (HOW == ACROSS) {
+        across<THIN>(all, g, at, shared);
+    } else if (all.tiles.strip > (int)blockDim.y) {
+        along<THIN, GEMV_ROWS>(all, g, at, shared);
+    } else {
+        along<THIN, 1>(all, g, at, shared);
     }
+}
+
+#define PRODUCT(name, thin, how)                                                                   \
+    extern "C" __global__ void __launch_bounds__(GEMV_THREADS(thin))                               \
+        name(const __grid_constant__ gemm_args g) {                                                \
+        product<thin, how>(g);                                                                     \
+    }
+#define PRODUCTS(name, thin)                                                                       \
+    PRODUCT(name##_##thin, thin, ACROSS)                                                           \
+    PRODUCT(name##_##thin##_along, thin, ALONG)
 PRODUCTS(gemm_gemv, 1)
 PRODUCTS(gemm_gemv, 4)
 SUM_PARTS(gemm_gemv_reduce)
