@@ -11,16 +11,18 @@
  *     v   ..                                    v    ..                + shared memory
  *
  * What is short here is time: 4 MB at 4 TB/s are 1 us, as long as the way to memory and back. So
- * nothing waits for anything else: x is not staged in shared memory but read beside the matrix,
- * through L1, with no barrier before the loads. A thread has 4 vectors of 16 bytes in flight: ALONG,
- * of 4 rows, which share its elements of x, or of one row, if there are few; ACROSS, of 4 slices
- * of K. The host makes as many threads as fill the multiprocessors (core/plan_gemv.c).
+ * nothing waits for anything else. x is not staged in shared memory but read beside the matrix,
+ * through L1, with no barrier before the loads. A thread has 4 vectors of 16 bytes in flight. ALONG
+ * they are of 4 rows, which share its elements of x, or of one row, if there are few. ACROSS they
+ * are of 4 slices of K. The host makes as many threads as fill the multiprocessors
+ * (core/plan_gemv.c).
  *
  * Alignment. Rows with an odd pitch begin anywhere, but every WIDE-th begins at the same place
- * modulo 16 bytes. Threads whose rows do so read aligned vectors: ALONG, from the first boundary
- * in the row on, and x from there; the ends are read by one element per thread. ACROSS, from the
- * last boundary before the strip, so that strips of neighbours overlap by a vector, and sums of each
- * slice are shifted when the block adds them. Elements that are not contiguous are read one by one.
+ * modulo 16 bytes. Threads whose rows do so read aligned vectors. ALONG these begin at the first
+ * boundary in the row, and x is read from there; the ends are read by one element per thread.
+ * ACROSS they begin at the last boundary before the strip. So strips of neighbours overlap by a
+ * vector, and the sums of each slice are shifted when the block adds them. Elements that are not
+ * contiguous are read one by one.
  *
  * skinny differs: it stages x, its blocks are as large for short K, and rows of 4 and 8 bytes with
  * an odd pitch are read by elements.
