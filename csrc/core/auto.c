@@ -65,9 +65,8 @@ static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
 
 /* Whether the larger of A and B lies along K: skinny kernels have a code for each order. */
 static bool is_along(const smk_query *q) {
-    const bool few_columns = q->N < q->M;
-    const int64_t thick = few_columns ? q->M : q->N;
-    return thick == 1 || (q->K > 1 && q->k_major[few_columns ? 0 : 1]);
+    const skinny_query thin = skinny_query_of(q->M, q->N, q->K);
+    return thin.thick == 1 || (q->K > 1 && q->k_major[!thin.few_columns]);
 }
 
 /* With tiles of that size, relative to the variant's, and without split-K. */
@@ -87,13 +86,11 @@ static bool may_split(const smk_timing *t, double tiles, const smk_query *q) {
 }
 
 static tiling thin_tiling(const smk_timing *t, const int64_t declared[2], const smk_query *q) {
-    const skinny_query thin = {.m = q->M,
-                               .n = q->N,
-                               .k = q->K,
-                               .batch = q->batch,
-                               .multiprocessors = q->multiprocessors,
-                               .k_major = is_along(q),
-                               .aligned = is_aligned(q)};
+    skinny_query thin = skinny_query_of(q->M, q->N, q->K);
+    thin.batch = q->batch;
+    thin.multiprocessors = q->multiprocessors;
+    thin.k_major = is_along(q);
+    thin.aligned = is_aligned(q);
     const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, t->values, &thin);
     tiling c = tiling_by(own.tile, declared, q);
     if (may_split(t, c.tiles, q)) c.split = (double)skinny_split(&own, (int64_t)c.tiles, &thin);

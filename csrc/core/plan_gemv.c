@@ -100,11 +100,9 @@ static shape across(gemv g) {
 
 skinny_tiling gemv_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
                              const int64_t *values, const skinny_query *q, int rows) {
-    const bool few_columns = q->n < q->m;
-    const int64_t thin = few_columns ? q->n : q->m;
-    const double matrices = (double)ceil_div(thin, rows) * (double)q->batch;
+    const double matrices = (double)ceil_div(q->thin, rows) * (double)q->batch;
     const int64_t most_threads = GEMV_THREADS(rows);
-    const gemv g = {.thick = few_columns ? q->m : q->n,
+    const gemv g = {.thick = q->thick,
                     .k = q->k,
                     .wide = 16 / dtype->itemsize,
                     .most = most_threads,

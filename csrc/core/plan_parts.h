@@ -311,10 +311,21 @@ void ring_trees(int64_t itemsize, float facts[RING_FACTS][RING_NEAR], double out
 /* ---- plan_skinny.c ---- */
 
 typedef struct skinny_query {
-    int64_t m, n, k, batch, multiprocessors;
+    bool few_columns;    /* B is the thin operand */
+    int64_t thin, thick; /* rows of A or columns of B */
+    int64_t k, batch, multiprocessors;
     bool k_major; /* the thick operand */
     bool aligned; /* its rows, or columns, begin at multiples of 16 bytes */
 } skinny_query;
+
+/* With the sizes alone. */
+static inline skinny_query skinny_query_of(int64_t m, int64_t n, int64_t k) {
+    const bool few_columns = n < m;
+    return (skinny_query){.few_columns = few_columns,
+                          .thin = few_columns ? n : m,
+                          .thick = few_columns ? m : n,
+                          .k = k};
+}
 
 /* Kernel and block tile of a skinny product. */
 typedef struct skinny_tiling {

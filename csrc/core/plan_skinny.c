@@ -31,10 +31,8 @@ skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtyp
                                const int64_t *values, const skinny_query *q) {
     enum { WORTH_A_RANGE = 8 /* steps, for the reduction launch */ };
     const smk_skinny *kinds = &variant->skinny;
-    const bool few_columns = q->n < q->m;
-    const int64_t thin = few_columns ? q->n : q->m;
     int kind = 0;
-    while (kind < SMK_SKINNY_KERNELS - 1 && kinds->rows[kind + 1] && kinds->rows[kind] < thin)
+    while (kind < SMK_SKINNY_KERNELS - 1 && kinds->rows[kind + 1] && kinds->rows[kind] < q->thin)
         kind++;
     const int rows = kinds->rows[kind];
     skinny_tiling tiling;
@@ -48,8 +46,8 @@ skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtyp
                                  .range = WORTH_A_RANGE * SKINNY_STEP};
     }
     tiling.kernel = kinds->products[kind][q->k_major];
-    tiling.tile[!few_columns] = tiling.strip;
-    tiling.tile[few_columns] = rows;
+    tiling.tile[!q->few_columns] = tiling.strip;
+    tiling.tile[q->few_columns] = rows;
     return tiling;
 }
 
@@ -79,20 +77,15 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
     gemm_args args = plan_gemm_args(problem, &it);
     *plan = plan_of_gemm();
 
-    const bool few_columns = problem->N < problem->M;
-    const int64_t thick = few_columns ? problem->M : problem->N;
-    const int64_t stride = few_columns ? problem->a.ld : problem->b.step;
-    const int64_t k_stride = few_columns ? problem->a.step : problem->b.ld;
-    const bool k_major = thick == 1 || (problem->K > 1 && magnitude(k_stride) < magnitude(stride));
-    const skinny_query query = {.m = problem->M,
-                                .n = problem->N,
-                                .k = problem->K,
-                                .batch = batch_z_size(&it),
-                                .multiprocessors = problem->multiprocessors,
-                                .k_major = k_major,
-                                .aligned = is_aligned(few_columns ? &problem->a : &problem->b,
-                                                      k_major ? stride : k_stride, &problem->batch,
-                                                      dtype->itemsize)};
+    skinny_query query = skinny_query_of(problem->M, problem->N, problem->K);
+    const smk_matrix *thick = query.few_columns ? &problem->a : &problem->b;
+    const int64_t stride = query.few_columns ? thick->ld : thick->step;
+    const int64_t k_stride = query.few_columns ? thick->step : thick->ld;
+    query.batch = batch_z_size(&it);
+    query.multiprocessors = problem->multiprocessors;
+    query.k_major = query.thick == 1 || (query.k > 1 && magnitude(k_stride) < magnitude(stride));
+    query.aligned =
+        is_aligned(thick, query.k_major ? stride : k_stride, &problem->batch, dtype->itemsize);
     const skinny_tiling tiling = skinny_tiling_of(variant, dtype, values, &query);
     smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     geometry.threads[0] = tiling.threads[0];
@@ -112,10 +105,9 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
         if (split_plan(variant, dtype, &geometry, own, problem, &it, SKINNY_STEP,
                        (split_output){plan, &args, 0}, &s, status))
             return status->code;
-        args.tiles =
-            tile_list_of(ceil_div(few_columns ? problem->N : problem->M, tiling.tile[few_columns]),
-                         ceil_div(thick, tiling.tile[!few_columns]), 1,
-                         ceil_div(problem->K, SKINNY_STEP), args.split);
+        args.tiles = tile_list_of(ceil_div(query.thin, tiling.tile[query.few_columns]),
+                                  ceil_div(query.thick, tiling.strip), 1,
+                                  ceil_div(query.k, SKINNY_STEP), args.split);
         args.tiles.strip = (int)tiling.strip;
         split_add_reduce(variant, dtype, &args, &s);
     }
