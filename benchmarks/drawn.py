@@ -4,9 +4,9 @@
     python benchmarks/drawn.py --count 60 --seed 7 --candidates --output drawn.json
 
 Part of the step `sweep` of gpu.py. M, N and K are log-uniform in 2..16384, half of the shapes are
-rounded to multiples of 16, the layout is one of NN, NT, TN, TT. Times are medians between CUDA
-events, in turns with torch.matmul (transposes: with a copy of the same bytes and PyTorch's
-transpose).
+rounded to multiples of 16, the layout is one of NN, NT, TN, TT. Vectors are results of one row or
+one column, drawn alike. Times are medians between CUDA events, in turns with torch.matmul
+(transposes: with a copy of the same bytes and PyTorch's transpose).
 `--candidates` also times the variants among which `auto` chooses. That tells a wrong choice from a
 missing kernel.
 """
@@ -41,6 +41,7 @@ class Kind(NamedTuple):
     dtype: str
     accuracy: str = "float32"
     batched: bool = False
+    vector: bool = False
 
 
 KINDS = {
@@ -55,6 +56,9 @@ KINDS = {
     "batches, float32": Kind("float32", batched=True),
     "batches, bfloat16": Kind("bfloat16", batched=True),
     "batches, float64": Kind("float64", batched=True),
+    "vectors, float32": Kind("float32", vector=True),
+    "vectors, bfloat16": Kind("bfloat16", vector=True),
+    "vectors, float64": Kind("float64", vector=True),
 }
 BITS = ("uint8", "int16", "float32", "float64")  # of transposes
 
@@ -81,6 +85,11 @@ def draw(rng: random.Random, batched: bool = False) -> tuple[int, Shape, str]:
         m, n, k = half_rounded(rng, [log_uniform(rng, 2, most) for _ in range(3)])
         if batch * max(m * k, k * n, m * n) <= MOST_ELEMENTS:
             return batch, (m, n, k), rng.choice(LAYOUTS)
+
+
+def with_side(rng: random.Random, shape: Shape, side: int) -> Shape:
+    """So many rows, or so many columns."""
+    return rng.choice([(side, *shape[1:]), (shape[0], side, shape[2])])
 
 
 def seeded(torch: Any, seed: int | None) -> tuple[int, random.Random]:
@@ -133,6 +142,8 @@ def product(torch: Any, kind: Kind, rng: random.Random, seconds: float, candidat
     import smemkern
 
     batch, shape, layout = draw(rng, kind.batched)
+    if kind.vector:
+        shape = with_side(rng, shape, 1)
     a, b, out = operands(torch, batch, shape, layout, getattr(torch, kind.dtype))
     peer = torch.empty_like(out)
     torch.backends.cuda.matmul.allow_tf32 = kind.accuracy.startswith("tf32")

@@ -27,7 +27,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import records
-from drawn import candidates_of, draw, lasting, medians_beside, seeded
+from drawn import candidates_of, draw, lasting, medians_beside, seeded, with_side
 from rows import parameter_sets
 from rows import table as variants_table
 from sweep import Shape, operands, shapes
@@ -61,10 +61,6 @@ def calls(
             elif rng.random() < ONE_ROW:
                 shape = with_side(rng, shape, 1)
             yield dtype, batch, shape, layout
-
-
-def with_side(rng: random.Random, shape: Shape, side: int) -> Shape:
-    return rng.choice([(side, *shape[1:]), (shape[0], side, shape[2])])
 
 
 def label_of(variant: str, params: dict[str, int]) -> str:
