@@ -77,10 +77,8 @@ THIN = dict.fromkeys(
     ("fp16", "bf16"), [(5, 64, 520, 1), (130, 24, 519, 3), (20, 96, 1288, 10), (8, 36000, 64, 1)]
 )
 # Blocks of a cluster that share tiles of B, or of A, of more steps than the ring has stages.
-SHARED, SHARERS = (
-    (130, 72, 1100),
-    ({"multicast": 2, "multicast_a": 1}, {"multicast": 1, "multicast_a": 2}),
-)
+SHARED_K = 1100
+SHARERS = {"multicast": 2, "multicast_a": 1}, {"multicast": 1, "multicast_a": 2}
 # Rows of a block's tile to its most columns, which the planner seldom takes for small shapes.
 MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
 # The same without split-K: more tiles, of all moduli, than blocks.
@@ -213,9 +211,13 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
             given = arguments(image, (66, 67, 264), rng, order)
             yield given, {**every, "swapped": form, "split": 3}
         for order, form in itertools.product(("NN", "NT", "TN", "TT"), (1, 2)):
-            for sharers, split in itertools.product(SHARERS if gemm in THIN else (), (1, 2)):
-                tile = {"block_n": 64, "swapped": form, "split": split, **sharers}
-                yield arguments(image, SHARED, rng, order), {**every, **tile}
+            for block_n, sharers, split in itertools.product(
+                (64, most), SHARERS if gemm in THIN else (), (1, 2)
+            ):
+                sides = (image.params.get("block_m", 128) + 2, block_n + 8)
+                sides = sides if form == 1 else sides[::-1]
+                tile = {"block_n": block_n, "swapped": form, "split": split, **sharers}
+                yield arguments(image, (*sides, SHARED_K), rng, order), {**every, **tile}
     for shape in MANY_TILES.get(gemm, ()):
         yield arguments(image, shape, rng), every
     for shape in SPANNED.get(gemm, ()):
