@@ -39,6 +39,7 @@ STEPS = (
     "sanitizers",
     "exact",
     "packing",
+    "gemv",
     "columns",
     "tune",
     "gemm",
@@ -292,6 +293,13 @@ def packing(results: Results, minutes: float) -> Record:
     return save_apart(results, "packing", measure(minutes))
 
 
+def gemv(results: Results, minutes: float) -> Record:
+    """Of matrices times vectors: gemv.py fits the planner's prediction to them."""
+    from gemv import measure
+
+    return save_apart(results, "gemv", measure(minutes))
+
+
 def columns(results: Results, minutes: float, dtypes: list[str]) -> Record:
     """Of tiles: columns.py fits the planner's table to them."""
     from columns import measure
@@ -354,7 +362,7 @@ def main() -> int:
         "--draws", type=int, default=60, help="random calls of each kind in `sweep`"
     )
     parser.add_argument(
-        "--minutes", type=float, default=6, help="that `packing`, `columns` or `tune` takes"
+        "--minutes", type=float, default=6, help="that `packing`, `gemv`, `columns` or `tune` takes"
     )
     parser.add_argument(
         "--dtypes", nargs="*", default=[], help="that `columns` or `tune` draws; all"
@@ -385,6 +393,7 @@ def main() -> int:
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
         "packing": lambda: packing(results, options.minutes),
+        "gemv": lambda: gemv(results, options.minutes),
         "columns": lambda: columns(results, options.minutes, options.dtypes),
         "tune": lambda: tune(results, options.minutes, options.dtypes, options.also),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),

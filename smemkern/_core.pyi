@@ -656,6 +656,17 @@ def ring_facts(
     1 up to all, 2 more. Not aligned: TMA cannot read both.
     """
 
+def gemv_forms(
+    sizes: tuple[int, int, int, int],
+    layout: str,
+    multiprocessors: int,
+    itemsize: int,
+    aligned: bool,
+    /,
+) -> list[tuple[tuple[int, int, int], tuple[float, ...], float]]:
+    """((lanes, threads, split), terms of its time, predicted microseconds) of each form of gemm's
+    gemv (core/plan_gemv.c). Aligned: rows of the matrix begin on 16-byte boundaries.
+    """
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:
     """The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer."""
 

@@ -66,7 +66,7 @@ static tiling ring_tiling(const smk_timing *t, const smk_query *q) {
 /* Whether the larger of A and B lies along K: skinny kernels have a code for each order. */
 static bool is_along(const smk_query *q) {
     const skinny_query thin = skinny_query_of(q->M, q->N, q->K);
-    return thin.thick == 1 || (q->K > 1 && q->k_major[!thin.few_columns]);
+    return skinny_is_along(&thin, q->k_major);
 }
 
 /* With tiles of that size, relative to the variant's, and without split-K. */
@@ -89,11 +89,12 @@ static tiling thin_tiling(const smk_timing *t, const int64_t declared[2], const 
     skinny_query thin = skinny_query_of(q->M, q->N, q->K);
     thin.batch = q->batch;
     thin.multiprocessors = q->multiprocessors;
-    thin.k_major = is_along(q);
+    thin.k_major = skinny_is_along(&thin, q->k_major);
     thin.aligned = is_aligned(q);
     const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, t->values, &thin);
     tiling c = tiling_by(own.tile, declared, q);
-    if (may_split(t, c.tiles, q)) c.split = (double)skinny_split(&own, (int64_t)c.tiles, &thin);
+    if (may_split(t, c.tiles, q)) c.split = (double)own.split;
+    c.time = own.time;
     return c;
 }
 

@@ -1,120 +1,139 @@
-/* Plans blocks of kernels/include/gemv_parts.cuh: threads enough to keep all multiprocessors
- * reading, and no more than there are vectors of 16 bytes.
+/* Chooses the threads of gemm_gemv's blocks and the number of K ranges: of all forms, the one whose
+ * predicted time is the shortest. The time is a sum of terms, which are counted here, times their
+ * costs. There is a row of costs per order of the matrix and size of an element (gemv_costs.def).
+ * benchmarks/gemv.py fits them to random products, each timed in many forms.
  */
 #include "plan_parts.h"
 
 #include "../kernels/args.h"
 
 enum {
-    BLOCK = 256, /* threads, if a row of the matrix has not more */
-    PASSES = 4   /* loads one after another that take no longer than a second launch */
+    RESIDENT = 640,      /* threads of a multiprocessor, by their registers */
+    LINE = 512,          /* bytes of a row that a warp reads at once, at most */
+    FAR_BYTES = 30000000 /* that do not stay in L2 */
 };
 
-/* The largest power of 2 up to x, from `low` to `high`, which are powers of 2. */
-static int64_t power_of_2(double x, int64_t low, int64_t high) {
-    int64_t power = low;
-    while (power < high && (double)(2 * power) <= x)
-        power *= 2;
-    return power;
+/* Microseconds per unit of each term, ACROSS and ALONG, of 2, 4 and 8 bytes. */
+static const double COSTS[2][3][GEMV_TERMS] = {
+#include "gemv_costs.def"
+};
+
+static int64_t wide_of(int64_t itemsize) {
+    return 16 / itemsize;
 }
 
-/* The smallest power of 2 from x on, up to `high`. */
-static int64_t whole_power(int64_t x, int64_t high) {
-    int64_t power = 1;
-    while (power < x && power < high)
-        power *= 2;
-    return power;
+/* ACROSS, without aligned rows, the strips of neighbours overlap by a vector. */
+static bool overlaps(const skinny_query *q) {
+    return !q->k_major && !q->aligned;
 }
 
-/* The matrix of a product, in its batch, and the variant's parameters; 0: to be chosen. */
-typedef struct gemv {
-    int64_t thick, k; /* rows or columns of the matrix */
-    int64_t wide;     /* elements of 16 bytes */
-    int64_t most;     /* threads of a block */
-    double wanted;    /* threads, to read it */
-    bool overlap;     /* columns that are not aligned: strips overlap by a vector */
-    int64_t lanes, rows, threads;
-} gemv;
-
-/* How a block's threads lie. */
-typedef struct shape {
-    int64_t lanes, others; /* side by side; groups, or slices of K */
-    int64_t strip;         /* rows or columns of the matrix */
-    int64_t sums;          /* in shared memory, per vector that it is multiplied by */
-    int64_t at_once;       /* elements of K that are read at once */
-} shape;
-
-/* lanes threads lie along each row. They are more than the elements that are read one by one, at
- * both ends of a row; and a block whose threads have several rows, `wide` apart, has whole sets of
- * them. */
-static shape along(gemv g) {
-    const int64_t fewest = 4 * g.wide, of_several = g.most / g.wide;
-    const int64_t useful = max_i64(whole_power(ceil_div(ceil_div(g.k, g.wide), 2), g.most), fewest);
-    const double groups = (double)ceil_div(g.thick, GEMV_ROWS);
-    const int64_t several = power_of_2(g.wanted / groups, fewest, min_i64(of_several, useful));
-    if (g.rows == 0) g.rows = (double)several * groups >= g.wanted / 2 ? GEMV_ROWS : 1;
-    if (g.lanes == 0)
-        g.lanes = g.rows > 1 ? several : power_of_2(g.wanted / (double)g.thick, fewest, useful);
-    g.lanes = min_i64(max_i64(g.lanes, fewest), g.rows > 1 ? of_several : g.most);
-    const int64_t set = g.rows > 1 ? g.wide : 1;
-    if (g.threads == 0) {
-        const int64_t groups_needed = ceil_div(g.thick, g.rows * set) * set;
-        g.threads = min_i64(max_i64(BLOCK, g.lanes), whole_power(groups_needed, g.most) * g.lanes);
-    }
-    const int64_t others = max_i64(min_i64(max_i64(g.threads, 32), g.most) / g.lanes, set);
-    return (shape){.lanes = g.lanes,
-                   .others = others,
-                   .strip = others * g.rows,
-                   .sums = g.lanes / 32 * others * g.rows,
-                   .at_once = g.lanes * GEMV_LOADS * g.wide};
+/* Rows of the matrix of a block, or its columns. */
+static int64_t strip_of(const skinny_query *q, int64_t itemsize, gemv_form f) {
+    return q->k_major ? f.threads / f.lanes : (f.lanes - overlaps(q)) * wide_of(itemsize);
 }
 
-/* lanes threads lie along each row of a slice of K. Without aligned rows the warps of a block take
- * all places modulo 16 bytes in turns; and a strip is not cut so short, for the sake of threads,
- * that much of it is read twice. */
-static shape across(gemv g) {
-    const int64_t fewest = g.overlap ? 4 : 2, shortest = g.overlap ? 8 : 2;
-    if (g.lanes == 0) {
-        g.lanes = g.overlap ? 16 : 8;
-        while (g.lanes > fewest) {
-            const int64_t strips = ceil_div(g.thick, (g.lanes - g.overlap) * g.wide);
-            const bool fits = (g.lanes / 2 - g.overlap) * g.wide >= g.thick;
-            const bool enough = g.lanes == shortest || (double)(strips * g.most) >= g.wanted / 2;
-            if (!fits && enough) break;
-            g.lanes /= 2;
+void gemv_terms(const skinny_query *q, int64_t itemsize, gemv_form f, double out[GEMV_TERMS]) {
+    const int64_t k = ceil_div(q->k, f.split), others = f.threads / f.lanes;
+    const int64_t each = q->k_major ? f.lanes * wide_of(itemsize) : others;
+    const double vectors = (double)ceil_div(k, each);
+    const double passes =
+        (double)ceil_div(ceil_div(k, each), q->k_major ? GEMV_LOADS / 2 : GEMV_LOADS);
+    const double matrices = (double)q->thin * (double)q->batch;
+    const double multiprocessors = q->multiprocessors > 0 ? (double)q->multiprocessors : 1;
+    const double blocks =
+        (double)ceil_div(q->thick, strip_of(q, itemsize, f)) * matrices * (double)f.split;
+    const double busiest = __builtin_ceil(blocks / multiprocessors);
+    const double resident = (double)max_i64(RESIDENT / f.threads, 1);
+    const double warps = busiest * (double)f.threads / 32 * 1e-2;
+    const double bytes =
+        blocks * (double)k * (double)(q->k_major ? others * itemsize : 16 * f.lanes) * 1e-7;
+    const double shorter = LINE / 8 / (double)min_i64(16 * f.lanes, LINE);
+    const double far = bytes > FAR_BYTES * 1e-7 ? bytes - FAR_BYTES * 1e-7 : 0;
+    const double parts = f.split > 1 ? (double)f.split : 0;
+    out[GEMV_CALL] = 1;
+    out[GEMV_SECOND] = f.split > 1;
+    out[GEMV_PASSES] = __builtin_ceil(busiest / resident) * passes;
+    out[GEMV_WARPS] = warps;
+    out[GEMV_VECTORS] = warps * vectors;
+    out[GEMV_BYTES] = bytes;
+    out[GEMV_SHORT] = bytes * shorter;
+    out[GEMV_FAR] = far;
+    out[GEMV_FAR_SHORT] = far * shorter;
+    out[GEMV_PARTS] = parts * 1e-2;
+    out[GEMV_SUMS] = parts * matrices * (double)q->thick * 1e-5;
+}
+
+/* ---- forms: powers of 2, of threads and of those along a row; up to 64 ranges of K ---- */
+
+typedef struct powers {
+    int64_t first, last;
+} powers;
+
+/* A value that is given counts, moved into the limits. */
+static powers range_of(int64_t given, int64_t low, int64_t high) {
+    if (given == 0) return (powers){low, high};
+    const int64_t value = min_i64(max_i64(given, low), high);
+    return (powers){value, value};
+}
+
+/* No more of them than steps of K, and not many times more blocks than multiprocessors. */
+static int64_t most_ranges(const skinny_query *q, double blocks) {
+    enum { MOST_RANGES = 64, BLOCKS = 8 /* per multiprocessor */ };
+    const double few = (double)(BLOCKS * q->multiprocessors) / (blocks > 1 ? blocks : 1);
+    const int64_t most = few < MOST_RANGES ? (int64_t)few : MOST_RANGES;
+    return max_i64(min_i64(most, ceil_div(q->k, SKINNY_STEP)), 1);
+}
+
+int gemv_forms(const skinny_query *q, int64_t itemsize, gemv_form given,
+               gemv_form forms[GEMV_FORMS]) {
+    const int64_t wide = wide_of(itemsize), fewest = overlaps(q) ? 4 : 2;
+    const powers lanes = q->k_major ? range_of(given.lanes, wide, given.lanes ? GEMV_THREADS : 256)
+                                    : range_of(given.lanes, fewest, 32);
+    int n = 0;
+    for (int64_t l = lanes.first; l <= lanes.last; l *= 2) {
+        const powers threads =
+            range_of(given.threads, q->k_major ? max_i64(l, 64) : 32 * wide, GEMV_THREADS);
+        for (int64_t t = threads.first; t <= threads.last; t *= 2) {
+            const gemv_form form = {l, t, given.split};
+            const double blocks = (double)ceil_div(q->thick, strip_of(q, itemsize, form)) *
+                                  (double)q->thin * (double)q->batch;
+            const int64_t most = given.split ? given.split : most_ranges(q, blocks);
+            for (int64_t s = given.split ? given.split : 1; s <= most; s += s < 4 ? 1 : s / 2)
+                forms[n++] = (gemv_form){l, t, s};
         }
     }
-    g.lanes = min_i64(max_i64(g.lanes, fewest), 32);
-    const int64_t strip = (g.lanes - g.overlap) * g.wide, least = 32 * g.wide;
-    const int64_t useful = g.lanes * whole_power(ceil_div(g.k, GEMV_LOADS), g.most / g.lanes);
-    if (g.threads == 0)
-        g.threads =
-            power_of_2(g.wanted / (double)ceil_div(g.thick, strip), least, max_i64(useful, least));
-    g.threads = min_i64(max_i64(g.threads, least), g.most);
-    return (shape){.lanes = g.lanes,
-                   .others = g.threads / g.lanes,
-                   .strip = strip,
-                   .sums = g.threads / 32 * g.lanes * g.wide,
-                   .at_once = g.threads / g.lanes * GEMV_LOADS};
+    return n;
+}
+
+double gemv_predict(const skinny_query *q, int64_t itemsize, gemv_form form) {
+    const double *costs = COSTS[q->k_major][itemsize == 2 ? 0 : itemsize == 4 ? 1 : 2];
+    double terms[GEMV_TERMS], time = 0;
+    gemv_terms(q, itemsize, form, terms);
+    for (int i = 0; i < GEMV_TERMS; i++)
+        time += costs[i] * terms[i];
+    return time;
 }
 
 skinny_tiling gemv_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
-                             const int64_t *values, const skinny_query *q, int rows) {
-    const double matrices = (double)ceil_div(q->thin, rows) * (double)q->batch;
-    const int64_t most_threads = GEMV_THREADS(rows);
-    const gemv g = {.thick = q->thick,
-                    .k = q->k,
-                    .wide = 16 / dtype->itemsize,
-                    .most = most_threads,
-                    .wanted = (double)most_threads * (double)q->multiprocessors / matrices,
-                    .overlap = !q->aligned,
-                    .lanes = values[smk_variant_param(variant, "lanes")],
-                    .rows = values[smk_variant_param(variant, "rows")],
-                    .threads = values[smk_variant_param(variant, "threads")]};
-    const shape s = q->k_major ? along(g) : across(g);
-    return (skinny_tiling){.threads = {s.lanes, s.others},
-                           .strip = s.strip,
-                           .shared_bytes = s.sums * rows * (dtype->itemsize == 8 ? 8 : 4),
-                           .whole = PASSES * s.at_once,
-                           .range = s.at_once};
+                             const int64_t *values, const skinny_query *q) {
+    const gemv_form given = {.lanes = values[smk_variant_param(variant, "lanes")],
+                             .threads = values[smk_variant_param(variant, "threads")],
+                             .split = values[smk_variant_param(variant, "split")]};
+    gemv_form forms[GEMV_FORMS], best = {0};
+    double time = 0;
+    const int n = gemv_forms(q, dtype->itemsize, given, forms);
+    for (int i = 0; i < n; i++) {
+        const double own = gemv_predict(q, dtype->itemsize, forms[i]);
+        if (i > 0 && own >= time) continue;
+        best = forms[i];
+        time = own;
+    }
+    const int64_t others = best.threads / best.lanes;
+    const int64_t sums = q->k_major ? best.lanes / 32 * others
+                                    : best.threads / 32 * best.lanes * wide_of(dtype->itemsize);
+    return (skinny_tiling){.threads = {best.lanes, others},
+                           .strip = strip_of(q, dtype->itemsize, best),
+                           .shared_bytes = sums * (dtype->itemsize == 8 ? 8 : 4),
+                           .split = best.split,
+                           .time = time};
 }

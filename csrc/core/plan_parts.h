@@ -327,29 +327,60 @@ static inline skinny_query skinny_query_of(int64_t m, int64_t n, int64_t k) {
                           .k = k};
 }
 
-/* Kernel and block tile of a skinny product. */
+/* Whether the thick operand lies along K, by the orders of A and B. */
+static inline bool skinny_is_along(const skinny_query *q, const bool k_major[2]) {
+    return q->thick == 1 || (q->k > 1 && k_major[!q->few_columns]);
+}
+
+/* Kernel and block tile of a skinny product, and its number of K ranges. */
 typedef struct skinny_tiling {
     const char *kernel;
     int64_t threads[2], strip; /* of a block; rows or columns of the thick operand */
-    int64_t tile[2], shared_bytes;
-    int64_t whole; /* K up to which it is not split */
-    int64_t range; /* K that is worth a range of its own */
+    int64_t tile[2], shared_bytes, split;
+    double time; /* predicted, in microseconds; 0: not known */
 } skinny_tiling;
 
 skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
                                const int64_t *values, const skinny_query *q);
-
-/* The number of K ranges. */
-int64_t skinny_split(const skinny_tiling *tiling, int64_t blocks, const skinny_query *q);
 
 smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);
 
 /* ---- plan_gemv.c ---- */
 
-/* Of the kernel for so many rows or columns. */
+/* Terms of the time of gemm_gemv. */
+enum {
+    GEMV_CALL,
+    GEMV_SECOND,    /* 1: there is a second launch */
+    GEMV_PASSES,    /* of loads, one after another */
+    GEMV_WARPS,     /* of the busiest multiprocessor, in hundreds */
+    GEMV_VECTORS,   /* that they read, one per lane */
+    GEMV_BYTES,     /* of the matrix, in tens of MB */
+    GEMV_SHORT,     /* the same, the more the shorter the rows are that a warp reads at once */
+    GEMV_FAR,       /* bytes beyond those in L2 */
+    GEMV_FAR_SHORT, /* ... */
+    GEMV_PARTS,     /* of K, that are added, in hundreds */
+    GEMV_SUMS,      /* of all parts, in hundreds of thousands */
+    GEMV_TERMS,
+    GEMV_FORMS = 512 /* at most */
+};
+
+/* Threads along a row, and of a block; K ranges. In what is given, 0: to be chosen. */
+typedef struct gemv_form {
+    int64_t lanes, threads, split;
+} gemv_form;
+
+/* All that come into question; their number. */
+int gemv_forms(const skinny_query *q, int64_t itemsize, gemv_form given,
+               gemv_form forms[GEMV_FORMS]);
+
+void gemv_terms(const skinny_query *q, int64_t itemsize, gemv_form form, double out[GEMV_TERMS]);
+
+/* Microseconds. */
+double gemv_predict(const skinny_query *q, int64_t itemsize, gemv_form form);
+
 skinny_tiling gemv_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
-                             const int64_t *values, const skinny_query *q, int rows);
+                             const int64_t *values, const skinny_query *q);
 
 /* ---- plan_wgmma.c ---- */
 

@@ -27,9 +27,20 @@ static block block_of(int rows, bool k_major, bool mma, int itemsize) {
                    (int64_t)SKINNY_LANES(rows, k_major, itemsize) * each};
 }
 
+/* If the blocks do not keep all multiprocessors reading: enough K ranges for two blocks per
+ * multiprocessor, if each is worth the reduction launch. Four blocks per multiprocessor, which fit
+ * with one thin row, were slower. */
+static int64_t split_of(const skinny_query *q, int rows, int64_t strip) {
+    enum { WORTH_A_RANGE = 8 /* steps, for the reduction launch */ };
+    const double blocks =
+        (double)ceil_div(q->thin, rows) * (double)ceil_div(q->thick, strip) * (double)q->batch;
+    if (q->k == 0 || blocks >= (double)(q->multiprocessors * 7 / 8)) return 1;
+    const int64_t fill = 2 * q->multiprocessors / max_i64((int64_t)blocks, 1);
+    return max_i64(min_i64(fill, ceil_div(q->k, SKINNY_STEP) / WORTH_A_RANGE), 1);
+}
+
 skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
                                const int64_t *values, const skinny_query *q) {
-    enum { WORTH_A_RANGE = 8 /* steps, for the reduction launch */ };
     const smk_skinny *kinds = &variant->skinny;
     int kind = 0;
     while (kind < SMK_SKINNY_KERNELS - 1 && kinds->rows[kind + 1] && kinds->rows[kind] < q->thin)
@@ -37,28 +48,18 @@ skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtyp
     const int rows = kinds->rows[kind];
     skinny_tiling tiling;
     if (kinds->gemv) {
-        tiling = gemv_tiling_of(variant, dtype, values, q, rows);
+        tiling = gemv_tiling_of(variant, dtype, values, q);
     } else {
         const block b = block_of(rows, q->k_major, kinds->mma, dtype->itemsize);
         tiling = (skinny_tiling){.threads = {32 * b.warps_j * b.warps_k, 1},
                                  .strip = b.strip * b.warps_j,
-                                 .shared_bytes = (rows < 16 ? 1 : 2) * SKINNY_RING + SKINNY_MORE,
-                                 .range = WORTH_A_RANGE * SKINNY_STEP};
+                                 .shared_bytes = (rows < 16 ? 1 : 2) * SKINNY_RING + SKINNY_MORE};
+        tiling.split = split_of(q, rows, tiling.strip);
     }
     tiling.kernel = kinds->products[kind][q->k_major];
     tiling.tile[!q->few_columns] = tiling.strip;
     tiling.tile[q->few_columns] = rows;
     return tiling;
-}
-
-/* If the blocks do not keep all multiprocessors reading: enough K ranges for two blocks per
- * multiprocessor, if each is worth the reduction launch. Four blocks per multiprocessor, which fit
- * with one thin row, were slower. */
-int64_t skinny_split(const skinny_tiling *tiling, int64_t blocks, const skinny_query *q) {
-    if (q->k <= tiling->whole || blocks >= q->multiprocessors * 7 / 8) return 1;
-    const int64_t fill = 2 * q->multiprocessors / blocks;
-    const int64_t max_split = round_up(q->k, SKINNY_STEP) / tiling->range;
-    return fill < max_split ? fill : max_split > 1 ? max_split : 1;
 }
 
 /* Whether all vectors of 16 bytes of its rows, `pitch` elements apart, are aligned. */
@@ -100,7 +101,7 @@ smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const i
         int64_t own[SMK_MAX_PARAMS];
         memcpy(own, values, sizeof own[0] * (size_t)variant->n_params);
         int64_t *split = &own[smk_variant_param(variant, "split")];
-        if (*split == 0) *split = skinny_split(&tiling, s.kernels[0].blocks * query.batch, &query);
+        if (*split == 0) *split = tiling.split;
         s.kernels[0].entry = tiling.kernel;
         if (split_plan(variant, dtype, &geometry, own, problem, &it, SKINNY_STEP,
                        (split_output){plan, &args, 0}, &s, status))

@@ -91,10 +91,8 @@ enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
 #define SKINNY_MMA_NEIGHBOURS(along)     ((along) ? 32 : 64) /* per warp */
 enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
 
-/* gemm_gemv of `thin` rows or columns: the most threads of a block, by the registers of the sums.
- * Rows of a K-major matrix per thread, if there are many; 16-byte loads in flight per thread. */
-#define GEMV_THREADS(thin) ((thin) == 1 ? 1024 : 512)
-enum { GEMV_ROWS = 4, GEMV_LOADS = 4 };
+/* gemm_gemv: the most threads of a block; 16-byte loads in flight per thread. */
+enum { GEMV_THREADS = 512, GEMV_LOADS = 8 };
 
 /* Rows of C in a band of the tile order of kernels that read by TMA (tile_order.cuh). */
 enum { TILE_ORDER_ROWS = 2048 };

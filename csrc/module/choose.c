@@ -297,6 +297,38 @@ PyObject *choose_ring_facts(PyObject *args) {
     return Py_BuildValue("NNi", tuple_of(x, RING_FACTS), tuple_of(packing, PACK_TERMS), (int)load);
 }
 
+PyObject *choose_gemv_forms(PyObject *args) {
+    const char *layout;
+    long long m, n, k, batch;
+    int multiprocessors, itemsize, aligned;
+    bool k_major[2];
+    if (!PyArg_ParseTuple(args, "(LLLL)siip:gemv_forms", &m, &n, &k, &batch, &layout,
+                          &multiprocessors, &itemsize, &aligned) ||
+        !read_layout(layout, k_major))
+        return NULL;
+    skinny_query q = skinny_query_of(m, n, k);
+    q.batch = batch;
+    q.multiprocessors = multiprocessors;
+    q.k_major = skinny_is_along(&q, k_major);
+    q.aligned = aligned;
+    gemv_form forms[GEMV_FORMS];
+    const int count = gemv_forms(&q, itemsize, (gemv_form){0}, forms);
+    PyObject *result = PyList_New(count);
+    for (int i = 0; result && i < count; i++) {
+        double terms[GEMV_TERMS];
+        gemv_terms(&q, itemsize, forms[i], terms);
+        PyObject *one =
+            Py_BuildValue("(LLL)Nd", (long long)forms[i].lanes, (long long)forms[i].threads,
+                          (long long)forms[i].split, tuple_of(terms, GEMV_TERMS),
+                          gemv_predict(&q, itemsize, forms[i]));
+        if (one == NULL)
+            Py_CLEAR(result);
+        else
+            PyList_SET_ITEM(result, i, one);
+    }
+    return result;
+}
+
 PyObject *choose_predict(PyObject *args) {
     const char *op, *dtype, *accuracy, *layout;
     long long m, n, k, batch;

@@ -18,4 +18,7 @@ PyObject *choose_predict(PyObject *args);
 /* ring_facts(...): see docs.h. */
 PyObject *choose_ring_facts(PyObject *args);
 
+/* gemv_forms(...): see docs.h. */
+PyObject *choose_gemv_forms(PyObject *args);
+
 #endif

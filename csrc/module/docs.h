@@ -171,6 +171,12 @@ static const char ring_facts_doc[] =
     "operands; and the load of the device: 0 if up to half of its multiprocessors have a block,\n"
     "1 up to all, 2 more. Not aligned: TMA cannot read both.\n";
 
+static const char gemv_forms_doc[] =
+    "gemv_forms((M, N, K, batch), layout, multiprocessors, itemsize, aligned, /)\n"
+    "--\n\n"
+    "((lanes, threads, split), terms of its time, predicted microseconds) of each form of gemm's\n"
+    "gemv (core/plan_gemv.c). Aligned: rows of the matrix begin on 16-byte boundaries.\n";
+
 static const char variants_doc[] =
     "variants()\n"
     "--\n\n"

@@ -217,6 +217,10 @@ static PyObject *core_ring_facts(PyObject *Py_UNUSED(module), PyObject *args) {
     return choose_ring_facts(args);
 }
 
+static PyObject *core_gemv_forms(PyObject *Py_UNUSED(module), PyObject *args) {
+    return choose_gemv_forms(args);
+}
+
 static PyObject *core_last_transfer(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
     return device_last_transfer();
 }
@@ -259,6 +263,7 @@ static PyMethodDef methods[] = {
     {"set_timings", core_set_timings, METH_VARARGS, set_timings_doc},
     {"predict", core_predict, METH_VARARGS, predict_doc},
     {"ring_facts", core_ring_facts, METH_VARARGS, ring_facts_doc},
+    {"gemv_forms", core_gemv_forms, METH_VARARGS, gemv_forms_doc},
     {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},
     {"trim", core_trim, METH_O, trim_doc},
     {"event_record", core_event_record, METH_VARARGS, event_record_doc},

@@ -10,6 +10,7 @@ import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 import numpy as np
 
 import smemkern
+from columns import MOST_COLUMNS
 from rows import table
 from smemkern import reference
 
@@ -55,8 +56,8 @@ SKINNY = [
 ]
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
 ROUNDS += [(8, 13, 17001), (9, 13, 17001)]  # shorter than two vectors of 16 bits
-# Only large shapes have threads with several rows whose sums several warps add.
-WARPS = {"gemv": {"rows": 4, "lanes": 64}}
+# Only large shapes have rows whose sums several warps add.
+WARPS = {"gemv": {"lanes": 64}}
 # For kernels of each order: aligned; odd sizes that end in each stage of a ring; several panels.
 ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]
 ORDERED += [(67, 45, 211), (62, 45, 120), (63, 45, 120), (64, 45, 120)]
@@ -76,11 +77,9 @@ PERSISTENT |= {"fp16x1": 64}
 THIN = dict.fromkeys(
     ("fp16", "bf16"), [(5, 64, 520, 1), (130, 24, 519, 3), (20, 96, 1288, 10), (8, 36000, 64, 1)]
 )
-# Blocks of a cluster that share tiles of B, or of A, of more steps than the ring has stages.
+# Blocks that share tiles of neither operand, of B, or of A; of more steps than the ring has stages.
 SHARED_K = 1100
-SHARERS = {"multicast": 2, "multicast_a": 1}, {"multicast": 1, "multicast_a": 2}
-# Rows of a block's tile to its most columns, which the planner seldom takes for small shapes.
-MOST_COLUMNS = {64: 128, 128: 256, 192: 192, 256: 128}
+SHARERS = [{"multicast": b, "multicast_a": a} for b, a in ((1, 1), (2, 1), (1, 2))]
 # The same without split-K: more tiles, of all moduli, than blocks.
 MANY_TILES = dict.fromkeys(("ozaki2", "mma_ozaki2"), [(1290, 20, 140), (20, 2570, 300)])
 # Kernels that multiply tiles whose numbers span many powers of two in another way.
@@ -199,7 +198,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
             given = arguments(image, (m, n, k), rng, order)
             yield given, {**every, "block_n": 8, "split": split}
     if any(param.name == "swapped" for param in row.params):
-        most = MOST_COLUMNS[image.params.get("block_m", 128)]
+        most = MOST_COLUMNS[np.dtype(image.dtype).itemsize, image.params.get("block_m", 128)]
         widths = [96, most] if gemm in THIN else range(64, most + 1, 32)  # tf32: kernels of each
         for block_n, order, form in itertools.product(widths, ("NN", "NT", "TN", "TT"), (1, 2)):
             tile = {"block_n": block_n, "swapped": form}
@@ -212,7 +211,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
             yield given, {**every, "swapped": form, "split": 3}
         for order, form in itertools.product(("NN", "NT", "TN", "TT"), (1, 2)):
             for block_n, sharers, split in itertools.product(
-                (64, most), SHARERS if gemm in THIN else (), (1, 2)
+                (64, 128, most - 48, most), SHARERS if gemm in THIN else (), (1, 2)
             ):
                 sides = (image.params.get("block_m", 128) + 2, block_n + 8)
                 sides = sides if form == 1 else sides[::-1]

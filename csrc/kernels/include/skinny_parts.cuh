@@ -64,7 +64,8 @@ __device__ __forceinline__ operands find_block(block_place &at, const gemm_args 
                    : operands{A, B, all.M, all.N, all.K, all.lda, all.step_a, all.ldb, all.step_b};
     const tile_list &tiles = all.tiles;
     at.part = divide((int)blockIdx.x, tiles.by_all);
-    const tile_place tile = place((int)blockIdx.x - at.part * tiles.down * tiles.across, tiles);
+    const int in_part = (int)blockIdx.x - at.part * tiles.down * tiles.across;
+    const tile_place tile = tiles.down == 1 ? tile_place{0, in_part} : place(in_part, tiles);
     at.i = (long long)tile.row * rows;
     at.j = (long long)tile.column * strip;
     const part_range range = range_of(at.part, tiles);
@@ -132,7 +133,37 @@ template <int BYTES> __device__ __forceinline__ void load_bits(void *to, const R
     }
 }
 
-/* The same, of 16 bytes that other lanes read as well. */
+/* The same, if that exists; else `to` stays. */
+template <int BYTES>
+__device__ __forceinline__ void load_bits_if(void *to, const REAL *from, bool exists) {
+    if constexpr (BYTES == 16) {
+        unsigned *w = static_cast<unsigned *>(to);
+        asm volatile("{.reg .pred p; setp.ne.s32 p, %5, 0;"
+                     "@p ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];}"
+                     : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3])
+                     : "l"(from), "r"((int)exists));
+    } else if constexpr (BYTES == 8) {
+        asm volatile("{.reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.b64 %0, [%1];}"
+                     : "+l"(*static_cast<unsigned long long *>(to))
+                     : "l"(from), "r"((int)exists));
+    } else if constexpr (BYTES == 4) {
+        asm volatile("{.reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.b32 %0, [%1];}"
+                     : "+r"(*static_cast<unsigned *>(to))
+                     : "l"(from), "r"((int)exists));
+    } else {
+        asm volatile("{.reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.b16 %0, [%1];}"
+                     : "+h"(*static_cast<unsigned short *>(to))
+                     : "l"(from), "r"((int)exists));
+    }
+}
+
+/* Of 16 bytes that other lanes read as well. */
+__device__ __forceinline__ void load_shared_vector_if(unsigned *to, const REAL *from, bool exists) {
+    asm volatile("{.reg .pred p; setp.ne.s32 p, %5, 0;"
+                 "@p ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];}"
+                 : "+r"(to[0]), "+r"(to[1]), "+r"(to[2]), "+r"(to[3])
+                 : "l"(from), "r"((int)exists));
+}
 __device__ __forceinline__ void load_shared_vector(unsigned *to, const REAL *from) {
     asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
