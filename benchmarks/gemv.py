@@ -26,7 +26,7 @@ Order = tuple[bool, int]  # whether the matrix is K-major; bytes of an element
 COSTS = records.ROOT / "csrc" / "core" / "gemv_costs.def"
 DTYPES = ("float32", "float32", "float64", "float64", "bfloat16", "float16")
 NAMES = ("lanes", "threads", "split")
-FAR, SELDOM = 1.3, 0.1  # forms expected to take so many times as long are seldom timed
+FAR, SELDOM = 1.4, 0.1  # forms expected to take so many times as long are seldom timed
 MOST = 40  # forms of a call
 ORDERS = [(along, itemsize) for along in (False, True) for itemsize in (2, 4, 8)]
 
@@ -137,12 +137,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("record", help="in benchmarks/results")
-    record = records.load(records.RESULTS / f"{parser.parse_args().record}.json")
-    lines = record["lines"]
-    for line in lines:
-        add_terms(line, record["multiprocessors"])
-    lines = [line for line in lines if line["us"]]
+    parser.add_argument("record", nargs="+", help="in benchmarks/results")
+    lines: list[Record] = []
+    for name in parser.parse_args().record:
+        record = records.load(records.RESULTS / f"{name}.json")
+        for line in record["lines"]:
+            add_terms(line, record["multiprocessors"])
+        lines += [line for line in record["lines"] if line["us"]]
     report("packaged", lines[1::2], None)
     report("fitted to the other half", lines[1::2], fitted(lines[::2]))
     rows = [", ".join(f"{cost:.3g}" for cost in costs) for costs in fitted(lines).values()]

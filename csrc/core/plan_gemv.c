@@ -57,6 +57,7 @@ void gemv_terms(const skinny_query *q, int64_t itemsize, gemv_form f, double out
     out[GEMV_VECTORS] = warps * vectors;
     out[GEMV_BYTES] = bytes;
     out[GEMV_SHORT] = bytes * shorter;
+    out[GEMV_ODD] = q->aligned ? 0 : bytes * shorter;
     out[GEMV_FAR] = far;
     out[GEMV_FAR_SHORT] = far * shorter;
     out[GEMV_PARTS] = parts * 1e-2;

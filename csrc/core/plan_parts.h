@@ -357,6 +357,7 @@ enum {
     GEMV_VECTORS,   /* that they read, one per lane */
     GEMV_BYTES,     /* of the matrix, in tens of MB */
     GEMV_SHORT,     /* the same, the more the shorter the rows are that a warp reads at once */
+    GEMV_ODD,       /* the same, of rows that begin anywhere: by one more sector each */
     GEMV_FAR,       /* bytes beyond those in L2 */
     GEMV_FAR_SHORT, /* ... */
     GEMV_PARTS,     /* of K, that are added, in hundreds */
