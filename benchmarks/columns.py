@@ -53,7 +53,6 @@ MOST_OPERATIONS = 2**36
 DTYPES = [("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("tf32", "float32")]
 UNITS = {8: 0.2, 16: 0.5, 128: 0.3}  # sizes are multiples of it, so often
 FAR = 1.15  # what is expected to take as many times as long as the fastest is seldom timed ...
-FAR_ALONE = 1.4  # ... if its blocks neither share tiles nor split K: those are predicted worst
 SELDOM = 0.03
 DISTURBED = 3
 FIT_DISTURBED = 1.4  # times what the fit predicts: the host was late, or something ran beside
@@ -155,13 +154,11 @@ def measure(minutes: float, dtypes: Iterable[str] = (), seed: int | None = None)
             tile: expected(itemsize, batch, shape, layout, tile, device.multiprocessors)
             for tile in tiles(itemsize, batch, shape, device.multiprocessors)
         }
-        least = min(ours.values())
+        far = FAR * min(ours.values())
         cublas = partial(torch.matmul, a, b, out=torch.empty_like(out))
         work = {}
         for tile, us in ours.items():
-            _, _, split, _, below, beside = tile
-            far = FAR_ALONE if split == below == beside == 1 else FAR
-            if us < far * least or rng.random() < SELDOM:
+            if us < far or rng.random() < SELDOM:
                 params = dict(zip(PARAMS, tile, strict=True))
                 params["swapped"] += 1
                 work[" ".join(map(str, map(int, tile)))] = partial(

@@ -21,10 +21,9 @@ static block block_of(int rows, bool k_major, bool mma, int itemsize) {
     if (mma)
         return (block){SKINNY_MMA_WARPS_J(rows / 8, k_major), SKINNY_MMA_WARPS_K(k_major),
                        SKINNY_MMA_NEIGHBOURS(k_major)};
-    const int sum = itemsize == 8 ? 8 : 4;
-    const int each = SKINNY_NEIGHBOURS(rows, sum, k_major ? 4 : 16 / itemsize);
-    return (block){SKINNY_WARPS_J(rows), SKINNY_WARPS_K(rows, k_major, sum),
-                   (int64_t)SKINNY_LANES(rows, k_major, itemsize) * each};
+    const int each = SKINNY_NEIGHBOURS(rows, itemsize, k_major ? 4 : 16 / itemsize);
+    return (block){SKINNY_WARPS_J(rows), SKINNY_WARPS_K(rows, k_major, itemsize),
+                   (int64_t)SKINNY_LANES(k_major) * each};
 }
 
 /* If the blocks do not keep all multiprocessors reading: enough K ranges for two blocks per

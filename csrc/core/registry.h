@@ -80,7 +80,7 @@ typedef enum smk_strides {
 } smk_strides;
 
 /* Variants for few rows or columns; planned by core/plan_skinny.c, which defines thin and thick. */
-enum { SMK_SKINNY_KERNELS = 5 };
+enum { SMK_SKINNY_KERNELS = 4 };
 typedef struct smk_skinny {
     /* Rows of the thin operand per kernel, ascending; 0 ends the list. Empty: another kind. */
     int rows[SMK_SKINNY_KERNELS];

@@ -73,8 +73,7 @@ enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
 /* Geometry of gemm_skinny and gemm_skinny_mma (8 rows per MMA tile), shared with
  * core/plan_skinny.c.
  *   WARPS_J, WARPS_K   warps of a block side by side, and warps that split K
- *   LANES              lanes of a warp side by side; more of them for 2 bytes, which lie closer
- *                      along K: a round of all warps should fit twice into RING
+ *   LANES              lanes of a warp side by side
  *   NEIGHBOURS         columns per lane: `most`, or fewer so that the sums of `rows` rows fit in
  * 64                      registers
  *   RING, MORE         shared bytes: RING for each of WARPS_J, plus MORE once
@@ -82,8 +81,7 @@ enum { REDUCE_THREADS = 128, CLUSTER_BYTES = 32768 };
 #define SKINNY_WARPS_J(rows) ((rows) < 16 ? 1 : 2)
 #define SKINNY_WARPS_K(rows, along, sum_bytes)                                                     \
     ((rows) <= 4 && !(along) && (sum_bytes) == 4 ? 16 : 8)
-#define SKINNY_LANES(rows, along, bytes)                                                           \
-    (!(along) ? 8 : (bytes) > 2 ? ((rows) == 1 ? 1 : 4) : (rows) == 1 ? 2 : (rows) <= 4 ? 4 : 8)
+#define SKINNY_LANES(along) ((along) ? 4 : 8)
 #define SKINNY_NEIGHBOURS(rows, sum_bytes, most)                                                   \
     ((rows) * (most) * (sum_bytes) <= 256 ? (most) : 256 / ((rows) * (sum_bytes)))
 #define SKINNY_MMA_WARPS_J(tiles, along) ((along) ? (tiles) : 1)

@@ -211,7 +211,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
             yield given, {**every, "swapped": form, "split": 3}
         for order, form in itertools.product(("NN", "NT", "TN", "TT"), (1, 2)):
             for block_n, sharers, split in itertools.product(
-                (64, 128, most - 48, most), SHARERS if gemm in THIN else (), (1, 2)
+                (32, 64, 128, most - 48, most), SHARERS if gemm in THIN else (), (1, 2)
             ):
                 sides = (image.params.get("block_m", 128) + 2, block_n + 8)
                 sides = sides if form == 1 else sides[::-1]

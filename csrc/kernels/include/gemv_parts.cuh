@@ -11,6 +11,15 @@ template <int V> struct load_of {
     static constexpr int ELEMENTS = V, LOADS = 1;
 };
 
+/* V elements, each in a register: packed to a `piece`, 16-bit loads would wait for each other. */
+template <int V> struct singles {
+    REAL x[V];
+    __device__ __forceinline__ REAL at(int, int element) const { return x[element]; }
+};
+template <int V> __device__ __forceinline__ const singles<V> &whole(const singles<V> &x) {
+    return x;
+}
+
 /* Elements from p to the next boundary of 16 bytes. */
 __device__ __forceinline__ int to_boundary(const REAL *p) {
     return (int)(-((unsigned long long)p / sizeof(REAL)) % WIDE);
@@ -55,12 +64,12 @@ __device__ __forceinline__ void stream(long long left, int each, Load load, Add 
  * ones that contain what those of the row are multiplied by. */
 template <int V, width HOW>
 __device__ __forceinline__ number sum_row(const operands &g, const REAL *row) {
-    /* Singles of 16 bits wait for each other, to be packed. */
-    constexpr int AHEAD = HOW == SINGLES && V == 8 ? 1 : GEMV_LOADS / 2;
+    constexpr int AHEAD = HOW == SINGLES && V == 8 ? 2 : GEMV_LOADS / 2; /* by registers */
     constexpr int SPARE = HOW == SHIFTED ? V : 0; /* the second vector is within x */
     constexpr int ENDS = 3;                       /* V lanes have up to 3 V - 2 elements */
     typedef piece<load_of<V>> vector;
-    typedef typename either<HOW == SHIFTED, wide_piece<load_of<V>>, vector>::type vector_of_x;
+    typedef typename either<HOW == SHIFTED, wide_piece<load_of<V>>, vector>::type vectors_of_x;
+    typedef typename either<HOW == SINGLES, singles<V>, vectors_of_x>::type vector_of_x;
     const int lane = threadIdx.x, lanes = blockDim.x;
     const int head = V > 1 ? (int)min((long long)to_boundary(row), g.K) : 0;
     const long long whole_k = max(g.K - head - SPARE, 0ll) / V * V;
@@ -95,7 +104,7 @@ __device__ __forceinline__ number sum_row(const operands &g, const REAL *row) {
             const REAL *p = x;
 #pragma unroll
             for (int e = 0; e < V; e++) {
-                by[i].at(0, e) = load_if(p, exists);
+                by[i].x[e] = load_if(p, exists);
                 p += g.step_a;
                 asm("" : "+l"(p)); /* otherwise multiples of it take registers */
             }
@@ -104,7 +113,7 @@ __device__ __forceinline__ number sum_row(const operands &g, const REAL *row) {
         x += advance * g.step_a;
     };
     const auto add = [&](int i) {
-        const vector own = whole(by[i]);
+        const auto own = whole(by[i]);
 #pragma unroll
         for (int e = 0; e < V; e++)
             sum += widen(own.at(0, e)) * widen(y[i].at(0, e));
@@ -159,9 +168,9 @@ template <bool WHOLE>
 __device__ __forceinline__ void add_rows(number (&sum)[WIDE], const operands &g, long long rows,
                                          const REAL *from, const REAL *x, int slices, int begin,
                                          int end) {
-    constexpr int AHEAD = WHOLE || WIDE < 8 ? GEMV_LOADS : 1;
+    constexpr int AHEAD = WHOLE || WIDE < 8 ? GEMV_LOADS : 4; /* by registers */
     const long long apart = slices * g.ldb, x_apart = slices * g.step_a;
-    piece<load_of<WIDE>> y[AHEAD];
+    typename either<WHOLE, piece<load_of<WIDE>>, singles<WIDE>>::type y[AHEAD];
     REAL by[AHEAD];
     const auto load = [&](int i, int left) {
         const bool exists = i < left;
@@ -172,7 +181,7 @@ __device__ __forceinline__ void add_rows(number (&sum)[WIDE], const operands &g,
             const REAL *p = from;
 #pragma unroll
             for (int e = 0; e < WIDE; e++) {
-                y[i].at(0, e) = load_if(p, exists && e >= begin && e < end);
+                y[i].x[e] = load_if(p, exists && e >= begin && e < end);
                 p += g.step_b;
                 asm("" : "+l"(p)); /* otherwise multiples of it take registers */
             }

@@ -1,6 +1,6 @@
-/* GEMM of few rows or columns, including GEMV: the large operand is read once, at memory speed.
+/* GEMM of few rows or columns: the large operand is read once, at memory speed.
  *
- *   thin operand: 1 .. 16 rows of K, in shared memory a few rounds at a time     C: 1 .. 16 rows
+ *   thin operand: 2 .. 16 rows of K, in shared memory a few rounds at a time     C: 2 .. 16 rows
  *   thick operand: rows of K, one strip of them per block                        one strip
  *
  *     thick, ACROSS     K          strip           the warps of a block split K, one unit at a time
@@ -23,9 +23,8 @@
  * sums per thread leave room for 16 warps. With few strips and a long K, K is split (split_k.cuh).
  *
  * Shared memory: a load brings all lanes 16 bytes along K of one thin row, from 4 or 8 different,
- * adjacent addresses, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (With one
- * row, ALONG, 32 lanes lie along K: 4 wavefronts.)
- * 16 bits are summed in fp32: worth it for one or two rows, which gemm_skinny_mma pads to 8.
+ * adjacent addresses, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs.
+ * One row is gemm_gemv's, 16 bits are gemm_skinny_mma's.
  * Differs from coalesced by all of this.
  */
 #include "skinny_parts.cuh"
@@ -42,16 +41,13 @@ template <int ROWS_, direction HOW_> struct geometry {
     static constexpr int J =
         HOW == ACROSS ? ELEMENTS : LOADS; /* rows of the thick operand per lane */
     static constexpr int KL = HOW == ACROSS ? LOADS : ELEMENTS; /* k per lane */
-    static constexpr int LANES_J = SKINNY_LANES(ROWS, HOW == ALONG, (int)sizeof(REAL)),
-                         LANES_K = 32 / LANES_J;
+    static constexpr int LANES_J = SKINNY_LANES(HOW == ALONG), LANES_K = 32 / LANES_J;
     static constexpr int WARPS_J = SKINNY_WARPS_J(ROWS);
     static constexpr int WARPS_K = SKINNY_WARPS_K(ROWS, HOW == ALONG, sizeof(number));
     static constexpr int THREADS = 32 * WARPS_J * WARPS_K;
     /* Units in flight; blocks per multiprocessor: few sums leave registers for 32 warps. */
-    static constexpr int DEPTH = ROWS == 8 && sizeof(REAL) > 2 ? 2 : 1;
-    static constexpr int BLOCKS = ROWS == 1 || (ROWS <= 4 && sizeof(REAL) > 2) ? 1024 / THREADS
-                                  : ROWS <= 8                                  ? 512 / THREADS
-                                                                               : 1;
+    static constexpr int DEPTH = ROWS == 8 ? 2 : 1;
+    static constexpr int BLOCKS = ROWS <= 4 ? 1024 / THREADS : ROWS <= 8 ? 512 / THREADS : 1;
     static constexpr int STRIP = J * LANES_J * WARPS_J;
     static constexpr int UNIT = KL * LANES_K, ROUND = UNIT * WARPS_K;
     static constexpr int FIT = WARPS_J * SKINNY_RING / (2 * ROUND * ROWS * (int)sizeof(number));
@@ -62,7 +58,7 @@ template <int ROWS_, direction HOW_> struct geometry {
     /* Lanes l, l^1 and l^2 read the same address of the thin operand, ACROSS and ALONG. */
     static __device__ __forceinline__ int lane_j(int lane) { return lane % LANES_J; }
     static __device__ __forceinline__ int lane_k(int lane) { return lane / LANES_J; }
-    static __device__ __forceinline__ number store(REAL x) { return widen(x); }
+    static __device__ __forceinline__ number store(REAL x) { return x; }
 };
 
 template <typename is, typename sums>
@@ -78,7 +74,7 @@ __device__ __forceinline__ void multiply(sums &sum, const piece<is> &x, const nu
 #pragma unroll
                 for (int j = 0; j < is::J; j++) {
                     const REAL own = is::HOW == ACROSS ? x.at(w + k, j) : x.at(j, w + k);
-                    sum[i][j] += widen(own) * y.at[k];
+                    sum[i][j] += own * y.at[k];
                 }
             }
         }
@@ -96,12 +92,12 @@ __device__ __forceinline__ void add_rest(sums &sum, const operands &g, const ski
     number x[is::J];
 #pragma unroll
     for (int j = 0; j < is::J; j++) {
-        x[j] = widen(*b);
+        x[j] = *b;
         if (j < thick.more) b += (is::HOW == ALONG ? is::LANES_J : 1) * g.step_b;
     }
 #pragma unroll
     for (int i = 0; i < is::ROWS; i++) {
-        const number y = widen(*a);
+        const number y = *a;
         if (i < g.M - 1) a += g.lda;
 #pragma unroll
         for (int j = 0; j < is::J; j++) {
@@ -142,7 +138,6 @@ template <typename is> __device__ __forceinline__ void product(const gemm_args &
 #define PRODUCTS(name, rows)                                                                       \
     PRODUCT(name##_##rows, rows, ACROSS)                                                           \
     PRODUCT(name##_##rows##_along, rows, ALONG)
-PRODUCTS(gemm_skinny, 1)
 PRODUCTS(gemm_skinny, 2)
 PRODUCTS(gemm_skinny, 4)
 PRODUCTS(gemm_skinny, 8)
