@@ -25,7 +25,7 @@ def drawn_calls(results: Record | None) -> str:
         (
             *(name, PEERS.get(name, "cuBLAS"), str(len(part["lines"]))),
             *(times(part["geometric_mean"]), times(part["tiny"]) if part["tiny"] else "–"),
-            *(f"{part[share]:.1%}" for share in ("below_0.9", "below_0.8")),
+            *(f"{100 * part[share]:.1f} %" for share in ("below_0.9", "below_0.8")),
             f"{times(part['least'])}: {call_of(part['worst'])}",
         )
         for name, part in kinds.items()

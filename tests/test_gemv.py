@@ -102,6 +102,14 @@ def test_kernels_follow_the_layout():
         assert launch_of(m, 500, 300, "F")[0]["entry"] == "gemm_gemv_1_along"
 
 
+def test_auto_leaves_one_row_to_it():
+    """skinny's kernels are for two and more."""
+    of = {m: {c.variant for c in smemkern.choices(m, 900, 900)} for m in (1, 2, 16)}
+    assert [m for m in of if "gemv" in of[m]] == [1]
+    assert [m for m in of if "skinny" in of[m]] == [2, 16]
+    assert "skinny_mma" in {c.variant for c in smemkern.choices(1, 900, 900, dtype="float16")}
+
+
 # ---- the choice of threads and parts
 
 

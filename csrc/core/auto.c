@@ -181,6 +181,8 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
 
 bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
     const int64_t side = q->M < q->N ? q->M : q->N;
+    const smk_skinny *thin = &t->variant->skinny;
+    if (!thin->mma && thin->rows[0] > side) return false; /* its kernels are for more rows */
     if ((t->side && side > t->side) || (q->only && q->only != t->variant)) return false;
     if (t->along >= 0 && t->along != is_along(q)) return false;
     return can_run(t->variant, q) && !strcmp(t->dtype->name, q->dtype) &&
