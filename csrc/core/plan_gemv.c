@@ -8,9 +8,8 @@
 #include "../kernels/args.h"
 
 enum {
-    RESIDENT = 640,      /* threads of a multiprocessor, by their registers */
-    LINE = 512,          /* bytes of a row that a warp reads at once, at most */
-    FAR_BYTES = 30000000 /* that do not stay in L2 */
+    RESIDENT = 640, /* threads of a multiprocessor, by their registers */
+    LINE = 512      /* bytes of a row that a warp reads at once, at most */
 };
 
 /* Microseconds per unit of each term, ACROSS and ALONG, of 2, 4 and 8 bytes. */
@@ -35,9 +34,8 @@ static int64_t strip_of(const skinny_query *q, int64_t itemsize, gemv_form f) {
 void gemv_terms(const skinny_query *q, int64_t itemsize, gemv_form f, double out[GEMV_TERMS]) {
     const int64_t k = ceil_div(q->k, f.split), others = f.threads / f.lanes;
     const int64_t each = q->k_major ? f.lanes * wide_of(itemsize) : others;
-    const double vectors = (double)ceil_div(k, each);
-    const double passes =
-        (double)ceil_div(ceil_div(k, each), q->k_major ? GEMV_LOADS / 2 : GEMV_LOADS);
+    const int64_t vectors = ceil_div(k, each);
+    const double passes = (double)ceil_div(vectors, q->k_major ? GEMV_LOADS / 2 : GEMV_LOADS);
     const double matrices = (double)q->thin * (double)q->batch;
     const double multiprocessors = q->multiprocessors > 0 ? (double)q->multiprocessors : 1;
     const double blocks =
@@ -48,13 +46,13 @@ void gemv_terms(const skinny_query *q, int64_t itemsize, gemv_form f, double out
     const double bytes =
         blocks * (double)k * (double)(q->k_major ? others * itemsize : 16 * f.lanes) * 1e-7;
     const double shorter = LINE / 8 / (double)min_i64(16 * f.lanes, LINE);
-    const double far = bytes > FAR_BYTES * 1e-7 ? bytes - FAR_BYTES * 1e-7 : 0;
+    const double far = bytes > IN_L2 / 10.0 ? bytes - IN_L2 / 10.0 : 0;
     const double parts = f.split > 1 ? (double)f.split : 0;
     out[GEMV_CALL] = 1;
     out[GEMV_SECOND] = f.split > 1;
     out[GEMV_PASSES] = __builtin_ceil(busiest / resident) * passes;
     out[GEMV_WARPS] = warps;
-    out[GEMV_VECTORS] = warps * vectors;
+    out[GEMV_VECTORS] = warps * (double)vectors;
     out[GEMV_BYTES] = bytes;
     out[GEMV_SHORT] = bytes * shorter;
     out[GEMV_ODD] = q->aligned ? 0 : bytes * shorter;

@@ -71,10 +71,6 @@ PAST_K = (
     "Loads for the tile past the last one, which is not used: past the end of a row of A they read "
     "the next row."
 )
-OWN_ONLY = (
-    "For one row along K (`gemm_skinny_1_along`): each thread reads only values that it stored "
-    "itself."
-)
 COPIED_BEFORE = (
     "Between the last tiles, which threads copied through registers: they did so before the "
     "barrier before this one, and nothing is copied any more."
@@ -209,7 +205,6 @@ REASONS = [
     ("bounds", r"row_stores", r"j < exist|row \+= lanes\.DOWN", GPU_ALONE),
     ("term", r"mma_halves", r"!turned", EITHER),
     ("barrier", r"cluster", r"barrier\.cluster\.wait", EXITS, r"fp16|bf16"),
-    ("barrier", r"skinny_parts", r"__syncthreads", OWN_ONLY, "skinny"),
     ("barrier", r"skinny_parts", r"__syncthreads", COPIED, "skinny_mma"),
     ("choice setp.lt", r"mma_loop", r"for \(; tile < ", NUMBERS),
     ("bounds|choice", r"mma_loop", r"for \(; tile < ", ZEROS),
