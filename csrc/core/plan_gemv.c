@@ -5,6 +5,8 @@
  */
 #include "plan_parts.h"
 
+#include <string.h>
+
 #include "../kernels/args.h"
 
 enum {
@@ -113,26 +115,48 @@ double gemv_predict(const skinny_query *q, int64_t itemsize, gemv_form form) {
     return time;
 }
 
+/* The form with the shortest time; sets that. */
+static gemv_form best_form(const skinny_query *q, int64_t itemsize, gemv_form given, double *time) {
+    gemv_form forms[GEMV_FORMS], best = {0};
+    const int n = gemv_forms(q, itemsize, given, forms);
+    for (int i = 0; i < n; i++) {
+        const double own = gemv_predict(q, itemsize, forms[i]);
+        if (i > 0 && own >= *time) continue;
+        best = forms[i];
+        *time = own;
+    }
+    return best;
+}
+
 skinny_tiling gemv_tiling_of(const smk_variant *variant, const smk_dtype *dtype,
                              const int64_t *values, const skinny_query *q) {
     const gemv_form given = {.lanes = values[smk_variant_param(variant, "lanes")],
                              .threads = values[smk_variant_param(variant, "threads")],
                              .split = values[smk_variant_param(variant, "split")]};
-    gemv_form forms[GEMV_FORMS], best = {0};
-    double time = 0;
-    const int n = gemv_forms(q, dtype->itemsize, given, forms);
-    for (int i = 0; i < n; i++) {
-        const double own = gemv_predict(q, dtype->itemsize, forms[i]);
-        if (i > 0 && own >= time) continue;
-        best = forms[i];
-        time = own;
+    const int64_t key[LATELY_WORDS] = {(int64_t)(variant - smk_variants) + 1,
+                                       dtype->itemsize,
+                                       q->thin,
+                                       q->thick,
+                                       q->k,
+                                       q->batch,
+                                       q->multiprocessors,
+                                       q->k_major | q->aligned << 1,
+                                       given.lanes,
+                                       given.threads,
+                                       given.split};
+    bool known;
+    chosen_lately *at = lately(key, &known);
+    if (!known) {
+        const gemv_form best = best_form(q, dtype->itemsize, given, &at->time);
+        memcpy(at->values, &best, sizeof best);
     }
-    const int64_t others = best.threads / best.lanes;
-    const int64_t sums = q->k_major ? best.lanes / 32 * others
-                                    : best.threads / 32 * best.lanes * wide_of(dtype->itemsize);
-    return (skinny_tiling){.threads = {best.lanes, others},
-                           .strip = strip_of(q, dtype->itemsize, best),
+    const gemv_form form = {at->values[0], at->values[1], at->values[2]};
+    const int64_t others = form.threads / form.lanes;
+    const int64_t sums = q->k_major ? form.lanes / 32 * others
+                                    : form.threads / 32 * form.lanes * wide_of(dtype->itemsize);
+    return (skinny_tiling){.threads = {form.lanes, others},
+                           .strip = strip_of(q, dtype->itemsize, form),
                            .shared_bytes = sums * (dtype->itemsize == 8 ? 8 : 4),
-                           .split = best.split,
-                           .time = time};
+                           .split = form.split,
+                           .time = at->time};
 }

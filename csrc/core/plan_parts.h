@@ -308,6 +308,21 @@ double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *
 enum { RING_NEAR = 16 };
 void ring_trees(int64_t itemsize, float facts[RING_FACTS][RING_NEAR], double out[RING_NEAR]);
 
+/* ---- plan_lately.c: a choice takes 5 to some tens of microseconds, as long as many a product.
+ * Programs repeat their calls. ---- */
+
+/* Of a choice: all that it depends on, as words, so that it has no padding, from the variant's number
+ * to its parameters; and what was chosen. */
+enum { LATELY_WORDS = 10 + SMK_MAX_PARAMS };
+typedef struct chosen_lately {
+    int64_t key[LATELY_WORDS];
+    int64_t values[SMK_MAX_PARAMS];
+    double time; /* predicted */
+} chosen_lately;
+
+/* This thread's place for a key. Not known: the caller has to set values and time. */
+chosen_lately *lately(const int64_t key[LATELY_WORDS], bool *known);
+
 /* ---- plan_skinny.c ---- */
 
 typedef struct skinny_query {

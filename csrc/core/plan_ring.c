@@ -480,42 +480,28 @@ static double choose(const smk_variant *variant, const smk_dtype *dtype, int64_t
     return best.time;
 }
 
-/* ---- what was chosen lately ---- */
-
-/* All that a choice depends on, as words, so that it has no padding; and the choice. */
-enum { KEY_WORDS = 10 + SMK_MAX_PARAMS, CHOICES = 256 };
-typedef struct chosen {
-    int64_t key[KEY_WORDS];
-    int64_t values[SMK_MAX_PARAMS];
-    double time;
-} chosen;
-
-/* A choice takes tens of microseconds, as long as many a product. Programs repeat their calls. */
 double ring_choose(const smk_variant *variant, const smk_dtype *dtype, int64_t *values,
                    const int64_t sizes[3], int64_t batch, const ring_operand operands[2],
                    int64_t multiprocessors) {
-    static _Thread_local chosen lately[CHOICES];
     if (!variant->wgmma.columns) return 0;
-    int64_t key[KEY_WORDS] = {(int64_t)(variant - smk_variants) + 1,
-                              sizes[0],
-                              sizes[1],
-                              sizes[2],
-                              batch,
-                              multiprocessors};
+    const size_t bytes = sizeof values[0] * (size_t)variant->n_params;
+    int64_t key[LATELY_WORDS] = {(int64_t)(variant - smk_variants) + 1,
+                                 sizes[0],
+                                 sizes[1],
+                                 sizes[2],
+                                 batch,
+                                 multiprocessors};
     for (int i = 0; i < 2; i++) {
         key[6 + 2 * i] = operands[i].alignment;
         key[7 + 2 * i] = operands[i].mn_major | operands[i].packed << 1;
     }
-    memcpy(key + 10, values, sizeof values[0] * (size_t)variant->n_params);
-    uint64_t hash = 0;
-    for (int i = 0; i < KEY_WORDS; i++)
-        hash = (hash ^ (uint64_t)key[i]) * 0x9E3779B97F4A7C15u;
-    chosen *at = &lately[hash >> 56];
-    if (memcmp(at->key, key, sizeof key)) {
-        memcpy(at->key, key, sizeof key);
+    memcpy(key + LATELY_WORDS - SMK_MAX_PARAMS, values, bytes);
+    bool known;
+    chosen_lately *at = lately(key, &known);
+    if (!known) {
         at->time = choose(variant, dtype, values, sizes, batch, operands, multiprocessors);
-        memcpy(at->values, values, sizeof values[0] * (size_t)variant->n_params);
+        memcpy(at->values, values, bytes);
     }
-    memcpy(values, at->values, sizeof values[0] * (size_t)variant->n_params);
+    memcpy(values, at->values, bytes);
     return at->time;
 }
