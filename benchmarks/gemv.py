@@ -5,7 +5,7 @@
 
 The calls are random products of one row or one column. A call has the times of cuBLAS too, which
 the fit does not use. The second command first fits to half of the calls, and reports what choices
-cost in the other half. It needs SciPy.
+cost in the other half.
 """
 
 from __future__ import annotations
@@ -92,25 +92,19 @@ def add_terms(line: Record, multiprocessors: int) -> None:
     line["packaged"] = {form: forms[form][1] for form in line["us"]}
 
 
-def fit(lines: list[Record]) -> list[float]:
-    """What is far slower than the fastest, measured or predicted by the fit before, has a small
-    weight."""
+def fit_to(lines: list[Record]) -> list[float]:
     import numpy as np
-    from scipy.optimize import nnls
+
+    from smemkern._performance.bench import fit
 
     terms = np.array([terms for line in lines for terms in line["terms"].values()])
     times = np.array([us for line in lines for us in line["us"].values()])
     fastest = np.array([min(line["us"].values()) for line in lines for _ in line["us"]])
-    near = times
-    for _ in range(6):
-        weights = np.minimum(1.2, fastest / np.minimum(near, times)) ** 4 / times
-        costs, _ = nnls(terms * weights[:, None], times * weights)
-        near = np.maximum(terms @ costs, 1e-3)
-    return [float(cost) for cost in costs]
+    return fit(terms, times, fastest)[0]
 
 
 def fitted(lines: list[Record]) -> dict[Order, list[float]]:
-    return {order: fit([line for line in lines if order_of(line) == order]) for order in ORDERS}
+    return {order: fit_to([line for line in lines if order_of(line) == order]) for order in ORDERS}
 
 
 def report(title: str, lines: list[Record], costs: dict[Order, list[float]] | None) -> None:

@@ -667,6 +667,7 @@ def gemv_forms(
     """((lanes, threads, split), terms of its time, predicted microseconds) of each form of gemm's
     gemv (core/plan_gemv.c). Aligned: rows of the matrix begin on 16-byte boundaries.
     """
+
 def last_transfer() -> tuple[int, int, int, int, int, float, int, int] | None:
     """The fields of smemkern._device.transfer.Transfer, or None; see smemkern.last_transfer."""
 

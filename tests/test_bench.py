@@ -10,7 +10,7 @@ import smemkern
 from checks import HAS_GPU, SKINNY
 from rows import table
 from smemkern import _core
-from smemkern._performance.bench import Bench, Line, fit
+from smemkern._performance.bench import SHAPES, Bench, Line, fit
 from smemkern._render.rows import Rows
 from smemkern._variants import cost_model
 from smemkern._variants.choices import ACCURACIES, LAYOUTS, alignment_of
@@ -161,26 +161,34 @@ def test_retuning_is_kept(config):
     gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
     before = cost_model.load("Some GPU 2")
     assert before == cost_model.read(cost_model.PACKAGED)
-    even = [(m + 2, n + 2, k + 2) for m, n, k in CUBES]
-    odd = [(m + 1, n + 1, k + 1) for m, n, k in CUBES]
-    fits = as_timed(before, gpu, CUBES + even + odd, 2.0).retune(store=False)
+    sides = [k for m, n, k in CUBES if m == n]
+    cubes = [*CUBES, *((1, n, n) for n in sides), *((n, 1, n) for n in sides)]
+    even, odd = ([tuple(n + (n > 1) * more for n in shape) for shape in cubes] for more in (2, 1))
+    fits = as_timed(before, gpu, cubes + even + odd, 2.0).retune(store=False)
     assert not list(config.rglob("*.json"))
-    fits = as_timed(before, gpu, CUBES + even + odd, 2.0).retune()
-    # but for skinny of 16 bits and aligned rows: it is for four columns, which are not 16 bytes
-    assert len(fits) == len(before) - 2 and max(fit.error for fit in fits) < 0.02
+    fits = as_timed(before, gpu, cubes + even + odd, 2.0).retune()
+    # but for gemv's along aligned rows of A: with one column, those of B are single elements
+    assert len(fits) == len(before) - 6 and max(fit.error for fit in fits) < 0.02
     [file] = config.rglob("*.json")
     assert file.name == "timings-some-gpu-2.json"
     after = cost_model.load("Some GPU 2")
     rows = {str(row._replace(microseconds=())): row for row in before}
     for new in after:
         old = rows[str(new._replace(microseconds=()))]
-        for shape in {16: CUBES, 4: even, 1: odd}[old.alignment]:
+        for shape in {16: cubes, 4: even, 1: odd}[old.alignment]:
             if 0 < old.side < min(shape[:2]):
                 continue
             ask = shape, old.dtype, ACCURACIES[-1], 90, alignment_of(shape, old.dtype)
             pairs = zip(predicted([new], *ask), predicted([old], *ask), strict=True)
             for (_, slow, _), (_, fast, _) in pairs:
                 assert slow == pytest.approx(2 * fast, rel=0.03)
+
+
+def test_the_shapes_are_enough_for_each_row():
+    gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
+    packaged = cost_model.read(cost_model.PACKAGED)
+    _, fits = as_timed(packaged, gpu, SHAPES, 1.0).fitted(packaged)
+    assert {fit.variant.split("(")[0] for fit in fits} == {row.variant for row in packaged}
 
 
 def test_too_few_times(config):
@@ -329,11 +337,8 @@ def test_terms_are_counts_of_the_plan(timing):
             moved += 2 * split * m * n * max(4, itemsize)
         assert terms["bytes"] == pytest.approx(moved * 1e-6)
         assert terms["depth"] == pytest.approx(depth)
-        if timing.variant in (
-            "fp16",
-            "bf16",
-            "tf32",
-        ):  # whose steps are the time that its plan predicts
+        # whose steps are the time that its plan predicts
+        if timing.variant in ("fp16", "bf16", "tf32", "gemv"):
             assert terms["tile"] == pytest.approx(m * n / 128**2 / 132) and terms["step"] > 0
             continue
         assert terms["result"] == pytest.approx(itemsize * m * n * 1e-6)

@@ -311,8 +311,8 @@ void ring_trees(int64_t itemsize, float facts[RING_FACTS][RING_NEAR], double out
 /* ---- plan_lately.c: a choice takes 5 to some tens of microseconds, as long as many a product.
  * Programs repeat their calls. ---- */
 
-/* Of a choice: all that it depends on, as words, so that it has no padding, from the variant's number
- * to its parameters; and what was chosen. */
+/* Of a choice: all that it depends on, as words, so that it has no padding, from the variant's
+ * number to its parameters; and what was chosen. */
 enum { LATELY_WORDS = 10 + SMK_MAX_PARAMS };
 typedef struct chosen_lately {
     int64_t key[LATELY_WORDS];
