@@ -78,6 +78,7 @@ THIN = dict.fromkeys(
     ("fp16", "bf16"), [(5, 64, 520, 1), (130, 24, 519, 3), (20, 96, 1288, 10), (8, 36000, 64, 1)]
 )
 # Blocks that share tiles of neither operand, of B, or of A; of more steps than the ring has stages.
+# Widths are the narrowest, and those of the code that stands first, in the middle and last.
 SHARED_K = 1100
 SHARERS = [{"multicast": b, "multicast_a": a} for b, a in ((1, 1), (2, 1), (1, 2))]
 # The same without split-K: more tiles, of all moduli, than blocks.
