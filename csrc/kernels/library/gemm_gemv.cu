@@ -41,12 +41,13 @@ template <direction HOW> __device__ __forceinline__ void product(const gemm_args
         across(all, g, at, shared);
 }
 
-extern "C" __global__ void __launch_bounds__(GEMV_THREADS)
-    gemm_gemv_1(const __grid_constant__ gemm_args g) {
-    product<ACROSS>(g);
-}
-extern "C" __global__ void __launch_bounds__(GEMV_THREADS)
-    gemm_gemv_1_along(const __grid_constant__ gemm_args g) {
-    product<ALONG>(g);
-}
+#define PRODUCT(name, how)                                                                         \
+    extern "C" __global__ void __launch_bounds__(GEMV_THREADS)                                     \
+        name(const __grid_constant__ gemm_args g) {                                                \
+        product<how>(g);                                                                           \
+    }
+#define PRODUCTS(name)                                                                             \
+    PRODUCT(name##_1, ACROSS)                                                                      \
+    PRODUCT(name##_1_along, ALONG)
+PRODUCTS(gemm_gemv)
 SUM_PARTS(gemm_gemv_reduce)
