@@ -11,7 +11,6 @@ then trees to what is left. It needs SciPy and CatBoost.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -23,7 +22,7 @@ from typing import Any
 
 import records
 import trees
-from drawn import lasting, log_uniform, medians, multiple, seeded
+from drawn import lasting, log_uniform, medians, multiple, report_choices, seeded
 from packing import dot, packing_costs
 from sweep import LAYOUTS, Shape, operands
 
@@ -329,22 +328,12 @@ def report(
     for itemsize in of:
         found = [ratios(costs, of, line) for line in lines if line["itemsize"] == itemsize]
         if found:
-            regret = statistics.geometric_mean(ratio for ratio, _ in found)
-            behind = sum(share < 0.9 for _, share in found) / len(found)
-            print(
-                f"{title}, {8 * itemsize} bits: {len(found)} calls, {regret:.4f} times the "
-                f"fastest; {behind:.1%} behind cuBLAS by more than a tenth"
-            )
+            report_choices(f"{title}, {8 * itemsize} bits", found)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("record", nargs="+", help="in benchmarks/results")
     lines: list[Record] = []
-    for name in parser.parse_args().record:
-        record = records.load(records.RESULTS / f"{name}.json")
+    for record in records.of_command_line(__doc__):
         for line in record["lines"]:
             add_facts(record, line)
         lines += [line for line in record["lines"] if not is_disturbed(line)]

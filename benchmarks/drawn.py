@@ -233,6 +233,16 @@ def sweep(
     return record
 
 
+def report_choices(title: str, ratios: list[tuple[float, float]]) -> None:
+    """(time of what was chosen by that of the fastest, cuBLAS's time by it) of each call."""
+    regret = geometric_mean(ratio for ratio, _ in ratios)
+    behind = sum(share < 0.9 for _, share in ratios) / len(ratios)
+    print(
+        f"{title}: {len(ratios)} calls, {regret:.4f} times the fastest; "
+        f"{behind:.1%} behind cuBLAS by more than a tenth"
+    )
+
+
 def report(name: str, part: Record) -> None:
     shares = ", ".join(f"{key} {part[key]:.3f}" for key in ("below_0.9", "below_0.8", "least"))
     tiny = f"{part['tiny']:.3f}" if part["tiny"] else "-"

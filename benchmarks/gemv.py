@@ -10,14 +10,12 @@ cost in the other half.
 
 from __future__ import annotations
 
-import argparse
 import random
-import statistics
 from functools import partial
 from typing import Any
 
 import records
-from drawn import draw, lasting, medians_beside, seeded, with_side
+from drawn import draw, lasting, medians_beside, report_choices, seeded, with_side
 from packing import dot
 from sweep import operands
 
@@ -120,21 +118,13 @@ def report(title: str, lines: list[Record], costs: dict[Order, list[float]] | No
                 )
                 us = line["us"][min(predicted, key=predicted.__getitem__)]
                 ratios.append((us / min(line["us"].values()), line["cuBLAS"] / us))
-        regret = statistics.geometric_mean(ratio for ratio, _ in ratios)
-        behind = sum(share < 0.9 for _, share in ratios) / len(ratios)
         name = f"{'along' if order[0] else 'across'}, {order[1]} bytes"
-        print(f"{title}, {name}: {len(ratios)} calls, {regret:.4f} times the fastest; ", end="")
-        print(f"{behind:.1%} behind cuBLAS by more than a tenth")
+        report_choices(f"{title}, {name}", ratios)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("record", nargs="+", help="in benchmarks/results")
     lines: list[Record] = []
-    for name in parser.parse_args().record:
-        record = records.load(records.RESULTS / f"{name}.json")
+    for record in records.of_command_line(__doc__):
         for line in record["lines"]:
             add_terms(line, record["multiprocessors"])
         lines += [line for line in record["lines"] if line["us"]]

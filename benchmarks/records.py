@@ -6,6 +6,7 @@ A record is JSON. A large one is compressed: NAME.json.xz in place of NAME.json,
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
@@ -33,6 +34,15 @@ def commit() -> str:
     command = ["git", "rev-parse", "--short=12", "HEAD"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+def of_command_line(description: str | None) -> list[Record]:
+    """The records that the arguments name."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("records", nargs="+", help="of one GPU, in benchmarks/results")
+    return [load(RESULTS / f"{name}.json") for name in parser.parse_args().records]
 
 
 def first_line(*command: str) -> str:

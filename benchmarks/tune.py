@@ -16,7 +16,6 @@ record of some minutes is.
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import statistics
@@ -217,17 +216,12 @@ def regret(table: list[Any], calls: list[Record], device: Any) -> dict[str, floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("records", nargs="+", help="of one GPU, in benchmarks/results")
-    names = parser.parse_args().records
+    times = records.of_command_line(__doc__)
 
     from smemkern._performance.bench import Bench
     from smemkern._render.rows import Rows
     from smemkern._variants import cost_model
 
-    times = [records.load(records.RESULTS / f"{name}.json") for name in names]
     device: Any = SimpleNamespace(sm=times[0]["sm"], multiprocessors=times[0]["multiprocessors"])
     lines = [call for record in times for call in record["lines"]]
     count = Counter((call["dtype"], label) for call in lines for label in call["us"])
