@@ -27,7 +27,7 @@ COSTS = records.ROOT / "csrc" / "core" / "pack_costs.def"
 DTYPES = [("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32")]
 CALLS = 5  # of a product; the median counts
 MOST_OPERATIONS = 2**34
-TILE = (128, 64, 1, False, 1)  # which does not matter to what is packed
+TILE = (128, 64, 1, False, 1, 1)  # which does not matter to what is packed
 
 
 def dot(terms: Iterable[float], costs: Iterable[float]) -> float:
@@ -89,7 +89,7 @@ def terms_of(line: Record) -> tuple[float, ...]:
     from smemkern import _core
 
     multiprocessors = 132  # which does not matter either
-    _, found = _core.ring_facts(
+    _, found, _ = _core.ring_facts(
         *((*line["shape"], line["batch"]), TILE, line["layout"]),
         *(multiprocessors, line["itemsize"], False),
     )
