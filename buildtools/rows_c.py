@@ -147,7 +147,7 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.terms},"
         yield f"            {str(row.wgmma.b_by_rows).lower()}, {str(any_columns).lower()},"
         yield f"            {str(row.wgmma.guarded).lower()},"
-        yield f'            "{row.stem}_largest", "{row.stem}_pack",'
+        yield f'            "{row.stem}_pack",'
         every = ("", "_swapped", "_thin", "_summed")
         kinds = every if any_columns and not row.wgmma.by_columns else every[:1]
         kernels = [_c_by_layout(row.stem + kind) for kind in kinds]

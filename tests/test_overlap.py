@@ -52,10 +52,10 @@ def test_every_kernel_waits_before_it_touches_memory(image):
 
 
 CASES = [  # variant, order of A, keywords, what is launched
-    ("tf32x3", "F", {"split": 1}, ["_largest", "_pack", "_b"]),
+    ("tf32x3", "F", {"split": 1}, ["_pack", "_b"]),
     ("fp16x3", "C", {"split": 2}, ["_pack", "_b", "_reduce"]),
-    ("fp16x3_guarded", "F", {"split": 1}, ["_largest", "_pack", "_b"]),
-    ("fp16x1", "C", {"split": 1}, ["_largest", "_pack", ""]),
+    ("fp16x3_guarded", "F", {"split": 1}, ["_pack", "_b"]),
+    ("fp16x1", "C", {"split": 1}, ["_pack", ""]),
     ("tf32", "F", {"split": 1, "swapped": 2}, ["_pack", "_64_swapped_a"]),
     ("tma", "F", {}, ["_pack", ""]),
     ("mma_tf32x3", "C", {"split": 2}, ["", "_reduce"]),

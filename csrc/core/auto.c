@@ -126,8 +126,8 @@ static bool packs(const smk_timing *t, const smk_query *q) {
 }
 
 /* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
- * the packed copy. With scales, a pass before finds the largest elements of what is not packed, or
- * not K-major; with residues, one over both finds their scales. */
+ * the packed copy. With scales, another read finds the largest elements of what is not packed; with
+ * residues, one over both finds their scales. */
 static void bytes_per_element(const smk_timing *t, const smk_query *q, double out[2]) {
     const smk_wgmma *kind = &t->variant->wgmma;
     const double itemsize = t->dtype->itemsize;
@@ -138,9 +138,8 @@ static void bytes_per_element(const smk_timing *t, const smk_query *q, double ou
     const double term = (double)smk_tensor_type_bytes(kind->operand);
     const bool scales = wgmma_scales(kind, t->dtype->itemsize);
     const bool packs_b = wgmma_packs_b(kind, t->dtype->itemsize);
-    out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0) +
-             (scales && !q->k_major[0] ? itemsize : 0);
-    out[1] = itemsize + (scales && !(packs_b && q->k_major[1]) ? itemsize : 0) +
+    out[0] = itemsize + (packs(t, q) ? 2 * kind->terms * term : 0);
+    out[1] = itemsize + (scales && !packs_b ? itemsize : 0) +
              (packs_b                         ? 2 * term
               : packs(t, q) && !is_aligned(q) ? 2 * itemsize
                                               : 0);

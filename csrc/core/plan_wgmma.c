@@ -1,8 +1,6 @@
 /* Plans rows whose kernels read A and B by TMA (kernels/include/wgmma_gemm.cuh,
- * gemm_tma.cu). A plan has up to 4 launches:
+ * gemm_tma.cu). A plan has up to 3 launches:
  *
- *     <entry>_largest   scaled operands that are packed and not K-major: finds the largest element
- *                       of each row of A (column of B)
  *     <entry>_pack      packs operands that TMA cannot read in place or that are scaled; finds the
  *                       largest element of each column of B if the product splits B into terms
  *     <entry>           the product; _a, _b, _ab: A, B, both are MN-major
@@ -168,6 +166,12 @@ static void map_in_place(builder *w, const operand *s) {
             (int64_t[]){pitch, z ? z : pitch}, box);
 }
 
+/* k of a block of a cluster that packs MN-major rows: whole tiles, as even as they go. */
+static int panel_range(int64_t k) {
+    const int64_t tiles = ceil_div(k, PACK_TILE);
+    return (int)(ceil_div(tiles, min_i64(tiles, MAX_CLUSTER)) * PACK_TILE);
+}
+
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
  * arguments of the prepacking kernels. */
 static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
@@ -179,7 +183,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
     const bool scales = wgmma_scales(&w->variant->wgmma, w->itemsize);
-    int64_t slot = 0, largest = 0, partial = 0;
+    int64_t slot = 0, largest = 0;
     out->row_stride = s->row_stride;
     out->k_stride = s->k_stride;
     out->pitch = pitch;
@@ -193,7 +197,9 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         const bool by_blocks = wgmma_packs_by_blocks(&w->variant->wgmma, w->itemsize, s->k);
         const bool few = !s->scaled && inner * w->itemsize <= PACK_SHORT;
         const int64_t rows = few ? PACK_THREADS / PACK_FEW : PACK_ROWS; /* per block */
-        out->packing = (int)(out->by_rows && s->scaled && by_blocks ? s->rows
+        out->range = s->scaled && !out->by_rows ? panel_range(s->k) : 0;
+        out->packing = (int)(out->range ? ceil_div(s->rows, LARGEST_ROWS)
+                             : out->by_rows && s->scaled && by_blocks ? s->rows
                              : out->by_rows || s->mn_major
                                  ? ceil_div(outer * chunks_per_row, rows)
                                  : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
@@ -201,13 +207,9 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     if (scales) {
         largest = slot;
         slot = round_up(slot + words * out->chunks, SLOT_ALIGN);
-        out->searching = !out->by_rows ? (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks)
-                         : s->scaled   ? 0 /* the warp that packs a row finds it */
-                                       : (int)warps;
-        if (!out->by_rows && s->scaled) {
-            partial = slot;
-            slot = round_up(slot + words * chunks, SLOT_ALIGN);
-        }
+        out->searching = s->scaled      ? 0 /* what packs a row finds it */
+                         : out->by_rows ? (int)warps
+                                        : (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks);
     }
     out->batch = batch_z_stride(w->batch, s->buffer) ? slot : 0;
     const bool reusable = slot * z <= room->bytes;
@@ -215,7 +217,6 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     const int64_t at = reusable ? room->offset : w->workspace;
     if (!s->in_place) add_pointer_into(w, buffer, &out->packed, at);
     if (scales) add_pointer_into(w, buffer, &out->largest, at + largest);
-    if (partial) add_pointer_into(w, buffer, &out->partial, at + partial);
     if (reusable ? room->made : w->problem->prepack.only) out->packing = out->searching = 0;
     if (!s->in_place) {
         uint32_t box[2];
@@ -415,24 +416,41 @@ static const char *product_of(const builder *w, const operand operands[2], const
                                 : kind->products)[a][b];
 }
 
-/* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
-static void add_kernels(const builder *w, const operand operands[2], const smk_gemm *p,
+/* The launch that packs operands. If one has panels, all blocks are in clusters as large as a panel's;
+ * the work of others, which is counted in blocks, is divided by that. */
+static kernel packing_of(builder *w, const char *entry) {
+    wgmma_operand *both[] = {&w->args->wgmma.a, &w->args->wgmma.b};
+    int64_t range = 0, k = 0, clusters = 0;
+    for (int i = 0; i < 2; i++) {
+        if (!both[i]->packing || !both[i]->range) continue;
+        range = both[i]->range;
+        k = both[i]->k;
+    }
+    const int64_t ranks = range ? ceil_div(k, range) : 1;
+    for (int i = 0; i < 2; i++) {
+        if (!both[i]->range) both[i]->packing = (int)ceil_div(both[i]->packing, ranks);
+        both[i]->searching = (int)ceil_div(both[i]->searching, ranks);
+        clusters += (int64_t)both[i]->packing + both[i]->searching;
+    }
+    const int64_t kept = round_up(min_i64(range, PACK_KEPT), PACK_ROUND);
+    return (kernel){.entry = entry,
+                    .blocks = (uint32_t)(clusters * ranks),
+                    .threads = {PACK_THREADS, 1, 1},
+                    .cluster = ranks > 1 ? (uint32_t)ranks : 0,
+                    .shared_bytes = (size_t)max_i64(PACK_TILE * (PACK_TILE + 1) * w->itemsize,
+                                                    kept * PACK_PITCH * w->itemsize)};
+}
+
+/* Inserts the prepacking kernel before the product, which is the only kernel of `s` so far. */
+static void add_kernels(builder *w, const operand operands[2], const smk_gemm *p,
                         const smk_geometry *g, launch_shape *s) {
     const smk_wgmma *kind = &w->variant->wgmma;
-    const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
     product.entry = product_of(w, operands, g);
     list_work(w, operands, p, g, &product);
     s->n_kernels = 0;
-    const int64_t earlier = a->searching + (operands[1].scaled ? (int64_t)b->searching : 0);
-    const int64_t packing =
-        (int64_t)a->packing + b->packing + a->searching + b->searching - earlier;
-    if (earlier)
-        s->kernels[s->n_kernels++] = (kernel){
-            .entry = kind->largest, .blocks = (uint32_t)earlier, .threads = {PACK_THREADS, 1, 1}};
-    if (packing)
-        s->kernels[s->n_kernels++] = (kernel){
-            .entry = kind->pack, .blocks = (uint32_t)packing, .threads = {PACK_THREADS, 1, 1}};
+    const kernel pack = packing_of(w, kind->pack);
+    if (pack.blocks) s->kernels[s->n_kernels++] = pack;
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 

@@ -53,7 +53,7 @@ typedef struct smk_wgmma {
     bool b_by_rows; /* B tiles are K x N, as in memory; else N x K, as wgmma needs */
     bool columns;   /* of tiles are an argument, "block_n" */
     bool guarded; /* the smallest elements are found too: tiles in which fp16 loses bits use tf32 */
-    const char *largest, *pack; /* kernels */
+    const char *pack; /* kernel */
     /* Kernels, by [A is MN-major][B is MN-major]; swapped: of the product of the transposes; thin:
      * for few rows or columns; summed: for other tiles whose ranges of K a cluster adds. */
     const char *products[2][2], *swapped[2][2], *thin[2][2], *summed[2][2];

@@ -125,23 +125,25 @@ enum {
     PACK_FEW = 8,
     PACK_TILE = 64,
     LARGEST_ROWS = 32,
-    LARGEST_K = 1024
+    LARGEST_K = 1024,
+    PACK_KEPT = 512,  /* of LARGEST_ROWS rows, that a block keeps in shared memory, in ... */
+    PACK_ROUND = 128, /* ... multiples of so many */
+    PACK_PITCH = LARGEST_ROWS + 1
 };
 
 typedef struct wgmma_operand {
     SMK_POINTER(unsigned char) packed;
     /* With two terms: the bits of the largest |element| of each row, [chunks][rows]. */
     SMK_POINTER(unsigned) largest;
-    /* The same per LARGEST_K elements, found before A is packed by tiles. */
-    SMK_POINTER(unsigned) partial;
     long long batch; /* bytes from one batch to the next in the workspace; 0: broadcast */
     long long row_stride, k_stride; /* elements, of the matrix */
     long long pitch;                /* elements from one packed row to the next */
     int rows, k;                    /* sizes */
-    int packing;                    /* blocks that pack it; 0: it is read in place */
+    int packing;                    /* clusters that pack it; 0: it is read in place */
     int by_rows;                    /* K-major: a warp packs one row */
     int across;                     /* one term, MN-major: packed rows are the rows of k */
-    int searching; /* blocks that search for `largest`; those for A run in an earlier launch */
+    int range;     /* scaled and MN-major: k that each block of a cluster packs; else 0 */
+    int searching; /* clusters that search for `largest` */
     int chunks;    /* of K in `largest` */
 } wgmma_operand;
 

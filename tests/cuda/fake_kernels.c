@@ -120,22 +120,13 @@ static int pack_side(const side *of) {
     return CUDA_SUCCESS;
 }
 
-static int tf32x3_largest(void **parameters, const unsigned grid[3]) {
-    int result = CUDA_SUCCESS;
-    for (unsigned z = 0; z < grid[2] && !result; z++) {
-        const side a = side_of(parameters[0], parameters[1], true, z);
-        result = find_largest(&a);
-    }
-    return result;
-}
-
 static int tf32x3_pack(void **parameters, const unsigned grid[3]) {
     const wgmma_args *w = parameters[1];
     int result = CUDA_SUCCESS;
     for (unsigned z = 0; z < grid[2] && !result; z++) {
         const side a = side_of(parameters[0], w, true, z), b = side_of(parameters[0], w, false, z);
         if (w->a.packing) result = pack_side(&a);
-        if (w->a.packing && !w->a.searching && !result) result = find_largest(&a);
+        if (w->a.packing && !result) result = find_largest(&a);
         if (w->b.packing && !result) result = pack_side(&b);
         if (w->b.searching && !result) {
             result = find_largest(&b);
@@ -218,7 +209,6 @@ static const struct {
                {"gemm_tf32x3", tf32x3},
                {"gemm_tf32x3_b", tf32x3},
                {"gemm_tf32x3_pack", tf32x3_pack},
-               {"gemm_tf32x3_largest", tf32x3_largest},
                {"transpose_naive", transpose},
                {"transpose_sector_aligned", sector_aligned},
                {"transpose_sector_aligned_strided", sector_aligned},

@@ -39,8 +39,7 @@ static region matrix(int64_t buffer, int64_t offset, int64_t rows, int64_t colum
 /* Whether the job only prepacks operands. */
 static bool only_prepacks(const smk_variant *variant, const smk_job *job) {
     for (size_t i = 0; i < job->n_launches; i++)
-        if (!variant->wgmma.pack || (strcmp(job->launches[i].entry, variant->wgmma.pack) &&
-                                     strcmp(job->launches[i].entry, variant->wgmma.largest)))
+        if (!variant->wgmma.pack || strcmp(job->launches[i].entry, variant->wgmma.pack))
             return false;
     return true;
 }

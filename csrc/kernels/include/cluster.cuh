@@ -26,6 +26,22 @@ __device__ __forceinline__ void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
 
+/* cluster_arrive(), where what this thread has done before is done for those that wait. That takes
+ * until all of its accesses to memory are. */
+__device__ __forceinline__ void cluster_publish() {
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+/* The word that the block `rank` of the cluster has at this place of its shared memory. */
+__device__ __forceinline__ unsigned load_of_rank(const unsigned *own, unsigned rank) {
+    unsigned there, x;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((unsigned)__cvta_generic_to_shared(own)), "r"(rank));
+    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(x) : "r"(there) : "memory");
+    return x;
+}
+
 /* barrier_arrive() at the barrier that the block `rank` of the cluster has at this address. It
  * orders what this block has done for itself alone: a release at the cluster's scope waits for all
  * of a thread's accesses to memory, 1 us. */

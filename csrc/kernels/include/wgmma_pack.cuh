@@ -24,12 +24,23 @@
  * bytes; two adjacent ones are shifted into the 16 that are written. Other matrices are transposed
  * in shared memory, 64 x 64 elements in rows of 65 words: no conflicts, except two-way ones where
  * 16-bit operands go in pairs.
- * Bytes: 4 read and PARTS * sizeof(operand) written per element; 4 more read to find the largest.
+ *
+ * MN-major rows that are scaled: a cluster packs 32 of them, each block a range of K.
+ *
+ *      read the range            exchange         pack the range, from its end on
+ *      block 0 | k k k [k] |     |largest|        | k k k [k] |     [k]: stays in shared memory
+ *      block 1 | k k k [k] | --> |of all | -->    | k k k [k] |     since it was read, PACK_KEPT; the
+ *      ..                                                           others are read again, from L2
+ *
+ * So up to 8 * PACK_KEPT of K are read once, and what is read twice is in L2.
+ * Bytes: 4 read and PARTS * sizeof(operand) written per element; 4 more read to find the largest in
+ * what the product splits.
  */
 #ifndef SMK_WGMMA_PACK_CUH
 #define SMK_WGMMA_PACK_CUH
 
 #include "args.h"
+#include "cluster.cuh"
 #include "overlap.cuh"
 #include "store_bits.cuh"
 
@@ -48,6 +59,9 @@
 #endif
 #define PACK_BY_BLOCKS (GUARDED || PACK_BOTH)
 #include "unaligned_lines.cuh"
+
+constexpr int PACK_WARPS = PACK_THREADS / 32;
+constexpr int PACK_LOADS = PACK_ROUND / PACK_WARPS; /* in flight per thread */
 
 /* ---- one element ---- */
 
@@ -110,7 +124,7 @@ __device__ __forceinline__ unsigned magnitude_of(float x) {
 typedef struct source {
     const REAL *x;
     wgmma_operand to;
-    int block; /* among those with the same task */
+    int unit, block; /* cluster and block, among those with the same task */
 } source;
 
 __device__ __forceinline__ unsigned *of_batch(unsigned *p, long long bytes) {
@@ -118,15 +132,15 @@ __device__ __forceinline__ unsigned *of_batch(unsigned *p, long long bytes) {
 }
 
 __device__ __forceinline__ source source_of(const gemm_args &g, const wgmma_args &w, bool a,
-                                            int block) {
+                                            int unit) {
     source s;
     s.x = (a ? g.A : g.B) + blockIdx.z * (a ? g.batch_a : g.batch_b);
     s.to = a ? w.a : w.b;
-    s.block = block;
+    s.unit = unit;
+    s.block = unit * cluster_size() + (int)blockIdx.y;
     const long long bytes = blockIdx.z * s.to.batch;
     s.to.packed += bytes;
     s.to.largest = of_batch(s.to.largest, bytes);
-    s.to.partial = of_batch(s.to.partial, bytes);
     return s;
 }
 
@@ -164,10 +178,6 @@ __device__ __forceinline__ void store_extremes(unsigned *to, long long at, long 
 __device__ __forceinline__ extremes load_extremes(const unsigned *from, long long at,
                                                   long long count) {
     return {from[at], GUARDED ? from[count + at] : 0};
-}
-
-__device__ __forceinline__ int chunks_of(int k) {
-    return (k + LARGEST_K - 1) / LARGEST_K;
 }
 
 /* The extremes of a row, in every one of the THREADS that share it: a warp or the block. */
@@ -222,14 +232,27 @@ __device__ __forceinline__ void include_line(extremes &e, const float *&from, lo
     }
 }
 
+/* Of what all warps have found, each in its lanes: the same in every warp. */
+__device__ __forceinline__ extremes extremes_of_warps(extremes e) {
+    __shared__ unsigned found[1 + GUARDED][PACK_WARPS][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    store_extremes(&found[0][warp][lane], 0, PACK_WARPS * 32, e);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < PACK_WARPS; i++) {
+        include(e, load_extremes(&found[0][i][lane], 0, PACK_WARPS * 32));
+    }
+    return e;
+}
+
 /* The extremes of LARGEST_K elements of each of 32 rows of an MN-major operand; lanes are rows.
- * Stored at to[chunk of K][row]. */
-__device__ __forceinline__ void extremes_of_chunk(const source &s, unsigned *to) {
-    __shared__ unsigned found[1 + GUARDED][PACK_THREADS / 32][32];
+ * Stored at largest[chunk of K][row]. */
+__device__ __forceinline__ void extremes_of_chunk(const source &s) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int across = (s.to.rows + LARGEST_ROWS - 1) / LARGEST_ROWS;
     const int row = s.block % across * LARGEST_ROWS + lane, chunk = s.block / across;
-    constexpr int WARPS = PACK_THREADS / 32;
+    if (chunk >= s.to.chunks) return;
+    constexpr int WARPS = PACK_WARPS;
     const int first = chunk * LARGEST_K + warp, end = min((chunk + 1) * LARGEST_K, s.to.k);
     extremes e = NONE;
     if (row < s.to.rows && first < end) {
@@ -239,22 +262,16 @@ __device__ __forceinline__ void extremes_of_chunk(const source &s, unsigned *to)
         include_line<8>(e, from, WARPS * s.to.k_stride, left);
         include_line<1>(e, from, WARPS * s.to.k_stride, left);
     }
-    store_extremes(&found[0][warp][lane], 0, WARPS * 32, e);
-    __syncthreads();
-    if (warp == 0 && row < s.to.rows) {
-#pragma unroll
-        for (int i = 1; i < WARPS; i++) {
-            include(e, load_extremes(&found[0][i][lane], 0, WARPS * 32));
-        }
-        store_extremes(to, (long long)chunk * s.to.rows + row,
-                       (long long)chunks_of(s.to.k) * s.to.rows, e);
-    }
+    e = extremes_of_warps(e);
+    if (warp == 0 && row < s.to.rows)
+        store_extremes(s.to.largest, (long long)chunk * s.to.rows + row,
+                       (long long)s.to.chunks * s.to.rows, e);
 }
 
 /* Searches B, whose columns are the rows here. */
 __device__ __forceinline__ void search(const source &s) {
     if (!s.to.by_rows) {
-        extremes_of_chunk(s, s.to.largest);
+        extremes_of_chunk(s);
         return;
     }
     const int row = s.block * PACK_ROWS + threadIdx.x / 32;
@@ -343,69 +360,135 @@ __device__ __forceinline__ void pack_by_lines(const source &s) {
     }
 }
 
-/* Packs a tile of 64 rows x 64 k, read MN-major and written K-major. */
-template <typename T, int N>
-__device__ __forceinline__ void pack_by_tiles(const source &s,
-                                              raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
-    constexpr bool SCALE = scales<T, N>;
-    const int K = s.to.k;
-    __shared__ float factors[PACK_TILE];
-    const int across = (s.to.rows + PACK_TILE - 1) / PACK_TILE;
-    const int row0 = s.block % across * PACK_TILE, k0 = s.block / across * PACK_TILE;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+/* A lane packs two elements, from k on; those of 16 bits are adjacent and stored as a pair, whose
+ * second is padding if K is odd. at(k): what is packed. */
+template <typename T, int N, typename At>
+__device__ __forceinline__ void pack_two(const source &s, int row, int k0, float scale, At at) {
+    constexpr bool PAIR = sizeof(T) == 2;
+    const int lane = threadIdx.x % 32, k = k0 + (PAIR ? 2 * lane : lane), next = PAIR ? 1 : 32;
+    T parts[2][N];
 #pragma unroll
-    for (int i = 0; i < PACK_TILE / 8; i++) {
-#pragma unroll
-        for (int half = 0; half < PACK_TILE; half += 32) {
-            const int k = warp + 8 * i, row = lane + half;
-            if (k0 + k < K && row0 + row < s.to.rows) {
-                tile[k][row] = bits_of<REAL>::at(s.x + (row0 + row) * s.to.row_stride +
-                                                 (k0 + k) * s.to.k_stride);
-            }
-        }
+    for (int j = 0; j < 2; j++) {
+        split(k + next * j < s.to.k ? at(k + next * j) : raw(0), scale, parts[j]);
     }
-#if SCALED
-    if (SCALE && threadIdx.x < PACK_TILE && row0 + (int)threadIdx.x < s.to.rows) {
-        const int row = row0 + threadIdx.x;
-        extremes e = NONE;
-        for (int chunk = 0; chunk * LARGEST_K < K; chunk++) {
-            include(e, load_extremes(s.to.partial, (long long)chunk * s.to.rows + row,
-                                     (long long)chunks_of(K) * s.to.rows));
-        }
-        if (k0 == 0) store_extremes(s.to.largest, row, s.to.rows, e);
-        factors[threadIdx.x] = power_of_two(scale_of(e.largest));
-    }
-#endif
-    __syncthreads();
 #pragma unroll
-    for (int i = 0; i < PACK_TILE / 8; i++) {
-        const int row = warp + 8 * i;
-        if (row0 + row >= s.to.rows) break;
-        /* 16-bit operands are stored in pairs; if K is odd, the second of the last is padding. */
-        constexpr int side = sizeof(T) == 4 ? 32 : 1;
-        const int k = sizeof(T) == 4 ? lane : 2 * lane;
-        T parts[2][N];
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
-            const raw x = k0 + k + side * j < K ? tile[k + side * j][row] : raw(0);
-            split(x, SCALE ? factors[row] : 1.0f, parts[j]);
-        }
-#pragma unroll
-        for (int part = 0; part < N; part++) {
-            T *to = packed_row<T>(s, part, row0 + row) + k0 + k;
-            if (sizeof(T) == 4) {
-                if (k0 + k < K) to[0] = parts[0][part];
-                if (k0 + k + side < K) to[side] = parts[1][part];
-            } else if (k0 + k < K) {
-                *reinterpret_cast<several<T, 2> *>(to) = {parts[0][part], parts[1][part]};
-            }
+    for (int part = 0; part < N; part++) {
+        T *to = packed_row<T>(s, part, row) + k;
+        if (!PAIR) {
+            if (k < s.to.k) to[0] = parts[0][part];
+            if (k + next < s.to.k) to[next] = parts[1][part];
+        } else if (k < s.to.k) {
+            *reinterpret_cast<several<T, 2> *>(to) = {parts[0][part], parts[1][part]};
         }
     }
 }
 
+/* Packs a tile of 64 rows x 64 k, read MN-major and written K-major. */
 template <typename T, int N>
-__device__ __forceinline__ void pack_operand(const source &s,
-                                             raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
+__device__ __forceinline__ void pack_by_tiles(const source &s, raw *tile) {
+    constexpr int PITCH = PACK_TILE + 1; /* tile: [k][row] */
+    const int across = (s.to.rows + PACK_TILE - 1) / PACK_TILE;
+    const int row0 = s.block % across * PACK_TILE, k0 = s.block / across * PACK_TILE;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int k = warp; k < PACK_TILE; k += PACK_WARPS) {
+#pragma unroll
+        for (int row = lane; row < PACK_TILE; row += 32) {
+            if (k0 + k < s.to.k && row0 + row < s.to.rows) {
+                tile[k * PITCH + row] = bits_of<REAL>::at(s.x + (row0 + row) * s.to.row_stride +
+                                                          (k0 + k) * s.to.k_stride);
+            }
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int row = warp; row < PACK_TILE; row += PACK_WARPS) {
+        if (row0 + row >= s.to.rows) break;
+        pack_two<T, N>(s, row0 + row, k0, 1, [&](int k) { return tile[(k - k0) * PITCH + row]; });
+    }
+}
+
+#if SCALED
+/* ---- MN-major rows that are scaled: a cluster packs 32 ---- */
+
+/* Reads up to PACK_KEPT of k, first..end - 1, and zeros after them up to a whole round: into `panel`,
+ * [k][row], and `e`. Lanes are rows. */
+__device__ __forceinline__ void read_panel(const source &s, int row, int first, int end, raw *panel,
+                                           extremes &e) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long step = PACK_WARPS * s.to.k_stride;
+    const float *from = s.x + row * s.to.row_stride + (first + warp) * s.to.k_stride;
+    const int count = row < s.to.rows ? end - first : 0; /* that exist */
+#pragma unroll 1
+    for (int k = warp; k < end - first; k += PACK_WARPS * PACK_LOADS) {
+        float x[PACK_LOADS];
+#pragma unroll
+        for (int i = 0; i < PACK_LOADS; i++, from += step) {
+            x[i] = k + i * PACK_WARPS < count ? *from : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < PACK_LOADS; i++) {
+            include(e, x[i]);
+            panel[(k + i * PACK_WARPS) * PACK_PITCH + lane] = x[i];
+        }
+    }
+}
+
+/* What the blocks of a cluster have found, each in the lanes of all of its warps. */
+__device__ __forceinline__ extremes extremes_of_cluster(extremes e) {
+    __shared__ unsigned own[1 + GUARDED][32];
+    const int lane = threadIdx.x % 32, ranks = cluster_size();
+    if (ranks == 1) return e;
+    if (threadIdx.x < 32) store_extremes(own[0], lane, 32, e);
+    cluster_publish();
+    cluster_wait();
+#pragma unroll 1
+    for (int rank = 0; rank < ranks; rank++) {
+        include(e, {load_of_rank(&own[0][lane], rank),
+                    GUARDED ? load_of_rank(&own[GUARDED][lane], rank) : 0});
+    }
+    cluster_publish();
+    return e;
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void pack_panel(const source &s, raw *panel) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = s.unit * LARGEST_ROWS;
+    const int begin = (int)blockIdx.y * s.to.range, end = min(begin + s.to.range, s.to.k);
+    extremes e = NONE;
+    int first = begin;
+#pragma unroll 1
+    for (;; first += PACK_KEPT) {
+        read_panel(s, row0 + lane, first, min(first + PACK_KEPT, end), panel, e);
+        if (first + PACK_KEPT >= end) break;
+    }
+    e = extremes_of_cluster(extremes_of_warps(e));
+    if (blockIdx.y == 0 && warp == 0 && row0 + lane < s.to.rows)
+        store_extremes(s.to.largest, row0 + lane, s.to.rows, e);
+    const float scale = power_of_two(scale_of(e.largest));
+#pragma unroll 1
+    for (;; first -= PACK_KEPT) {
+        const int last = min(first + PACK_KEPT, end);
+#pragma unroll 1
+        for (int row = warp; row < LARGEST_ROWS; row += PACK_WARPS) {
+            const float of_row = __shfl_sync(0xffffffff, scale, row);
+            if (row0 + row >= s.to.rows) break;
+#pragma unroll 2
+            for (int k = first; k < last; k += PACK_TILE)
+                pack_two<T, N>(s, row0 + row, k, of_row,
+                               [&](int at) { return panel[(at - first) * PACK_PITCH + row]; });
+        }
+        if (first == begin) break;
+        __syncthreads();
+        read_panel(s, row0 + lane, first - PACK_KEPT, first, panel, e);
+        __syncthreads();
+    }
+    if (cluster_size() > 1) cluster_wait(); /* all have read what this block has found */
+}
+#endif
+
+template <typename T, int N>
+__device__ __forceinline__ void pack_operand(const source &s, raw *space) {
     if (s.to.by_rows || (!scales<T, N> && s.to.across)) {
         const int length = s.to.by_rows ? s.to.k : s.to.rows;
         if (scales<T, N> && PACK_BY_BLOCKS && s.to.k > LARGEST_K)
@@ -414,26 +497,32 @@ __device__ __forceinline__ void pack_operand(const source &s,
             pack_by_lines<T, N, PACK_FEW>(s);
         else
             pack_by_lines<T, N, 32>(s);
-    } else {
-        pack_by_tiles<T, N>(s, tile);
+        return;
     }
+#if SCALED
+    if constexpr (scales<T, N>) {
+        pack_panel<T, N>(s, space);
+        return;
+    }
+#endif
+    pack_by_tiles<T, N>(s, space);
 }
 
-/* Blocks in order: those that search B's columns, which take longest, those that pack A, and those
- * that pack B. If a batch shares a matrix, only the blocks of the first batch work on it. */
+/* Clusters in order: those that search B's columns, which take longest, those that pack A, and those
+ * that pack B. If a batch shares a matrix, only those of the first batch work on it. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
-    __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
-    const int block = (int)blockIdx.x - (PACK_BOTH ? 0 : w.b.searching);
-    const bool of_a = block >= 0 && block < w.a.packing;
+    extern __shared__ raw space[]; /* a tile, or a panel */
+    const int unit = (int)blockIdx.x - (PACK_BOTH ? 0 : w.b.searching);
+    const bool of_a = unit >= 0 && unit < w.a.packing;
     overlap_launches();
     if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
 #if PACK_BOTH
-    pack_operand<operand, PARTS>(source_of(g, w, of_a, of_a ? block : block - w.a.packing), tile);
+    pack_operand<operand, PARTS>(source_of(g, w, of_a, of_a ? unit : unit - w.a.packing), space);
 #else
     if (of_a) {
-        pack_operand<operand, PARTS>(source_of(g, w, true, block), tile);
-    } else if (block >= 0) {
-        pack_operand<raw, 1>(source_of(g, w, false, block - w.a.packing), tile);
+        pack_operand<operand, PARTS>(source_of(g, w, true, unit), space);
+    } else if (unit >= 0) {
+        pack_operand<raw, 1>(source_of(g, w, false, unit - w.a.packing), space);
     }
 #if SCALED
     else {
@@ -442,18 +531,6 @@ __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
 #endif
 #endif
 }
-
-#if SCALED
-/* The launch before that: the largest elements of MN-major operands that are packed. */
-__device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_args &w) {
-    const int block = blockIdx.x;
-    const bool of_a = !PACK_BOTH || block < w.a.searching;
-    overlap_launches();
-    if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
-    const source s = source_of(g, w, of_a, of_a ? block : block - w.a.searching);
-    extremes_of_chunk(s, s.to.partial);
-}
-#endif
 
 /* These kernels take the product's parameters. */
 #define WGMMA_PREPARE(name, function)                                                              \

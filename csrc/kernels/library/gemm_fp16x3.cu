@@ -13,7 +13,6 @@
 #define PARTS 2
 #include "wgmma_fp32.cuh"
 
-WGMMA_PREPARE(gemm_fp16x3_largest, find_largest)
 WGMMA_PREPARE(gemm_fp16x3_pack, pack)
 WGMMA_PREPARE(gemm_fp16x3_reduce, sum_parts)
 WGMMA_PRODUCT(gemm_fp16x3, 0)

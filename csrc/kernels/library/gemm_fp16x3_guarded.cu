@@ -16,7 +16,6 @@
 #define GUARDED 1
 #include "wgmma_fp32.cuh"
 
-WGMMA_PREPARE(gemm_fp16x3_guarded_largest, find_largest)
 WGMMA_PREPARE(gemm_fp16x3_guarded_pack, pack)
 WGMMA_PREPARE(gemm_fp16x3_guarded_reduce, sum_parts)
 WGMMA_PRODUCT(gemm_fp16x3_guarded, 0)
