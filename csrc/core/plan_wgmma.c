@@ -18,6 +18,9 @@
 #include "../kernels/args.h"
 
 enum { SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
+/* Of blocks that pack panels: those that a multiprocessor has, if there are many, and bytes of shared
+ * memory besides what they keep. */
+enum { PANELS_RESIDENT = 3, PANEL_MORE = 4096 };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -166,10 +169,25 @@ static void map_in_place(builder *w, const operand *s) {
             (int64_t[]){pitch, z ? z : pitch}, box);
 }
 
-/* k of a block of a cluster that packs MN-major rows: whole tiles, as even as they go. */
-static int panel_range(int64_t k) {
-    const int64_t tiles = ceil_div(k, PACK_TILE);
-    return (int)(ceil_div(tiles, min_i64(tiles, MAX_CLUSTER)) * PACK_TILE);
+/* k of LARGEST_ROWS rows that fit into the shared memory of one of so many blocks of a
+ * multiprocessor, in whole tiles. */
+static int64_t kept_by(int64_t blocks) {
+    const int64_t bytes = MOST_SHARED / blocks - PANEL_MORE;
+    return bytes / (PACK_PITCH * (int64_t)sizeof(float)) / PACK_TILE * PACK_TILE;
+}
+
+/* How clusters pack MN-major rows that are scaled, LARGEST_ROWS each: in so many ranges that all
+ * multiprocessors have blocks, and that blocks keep what they read, if a cluster can have as many. */
+static void plan_panels(const operand *s, int64_t batch, int64_t multiprocessors,
+                        wgmma_operand *out) {
+    const int64_t panels = ceil_div(s->rows, LARGEST_ROWS), tiles = ceil_div(s->k, PACK_TILE);
+    const int64_t wanted = max_i64(ceil_div(PANELS_RESIDENT * multiprocessors, panels * batch),
+                                   ceil_div(s->k, kept_by(PANELS_RESIDENT)));
+    const int64_t ranges = min_i64(min_i64(wanted, tiles), MAX_CLUSTER);
+    const int64_t resident =
+        multiprocessors ? ceil_div(panels * batch * ranges, multiprocessors) : 1;
+    out->range = (int)(ceil_div(tiles, ranges) * PACK_TILE);
+    out->kept = (int)min_i64(out->range, kept_by(min_i64(resident, PANELS_RESIDENT)));
 }
 
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
@@ -197,7 +215,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         const bool by_blocks = wgmma_packs_by_blocks(&w->variant->wgmma, w->itemsize, s->k);
         const bool few = !s->scaled && inner * w->itemsize <= PACK_SHORT;
         const int64_t rows = few ? PACK_THREADS / PACK_FEW : PACK_ROWS; /* per block */
-        out->range = s->scaled && !out->by_rows ? panel_range(s->k) : 0;
+        if (s->scaled && !out->by_rows) plan_panels(s, z, w->problem->multiprocessors, out);
         out->packing = (int)(out->range ? ceil_div(s->rows, LARGEST_ROWS)
                              : out->by_rows && s->scaled && by_blocks ? s->rows
                              : out->by_rows || s->mn_major
@@ -416,23 +434,21 @@ static const char *product_of(const builder *w, const operand operands[2], const
                                 : kind->products)[a][b];
 }
 
-/* The launch that packs operands. If one has panels, all blocks are in clusters as large as a panel's;
- * the work of others, which is counted in blocks, is divided by that. */
+/* The launch that packs operands. If clusters pack rows of one, all blocks are in such clusters, and
+ * other work, which is counted in blocks, is divided among them. */
 static kernel packing_of(builder *w, const char *entry) {
     wgmma_operand *both[] = {&w->args->wgmma.a, &w->args->wgmma.b};
-    int64_t range = 0, k = 0, clusters = 0;
+    int64_t ranks = 1, kept = 0, clusters = 0;
     for (int i = 0; i < 2; i++) {
         if (!both[i]->packing || !both[i]->range) continue;
-        range = both[i]->range;
-        k = both[i]->k;
+        ranks = max_i64(ranks, ceil_div(both[i]->k, both[i]->range));
+        kept = max_i64(kept, both[i]->kept);
     }
-    const int64_t ranks = range ? ceil_div(k, range) : 1;
     for (int i = 0; i < 2; i++) {
         if (!both[i]->range) both[i]->packing = (int)ceil_div(both[i]->packing, ranks);
         both[i]->searching = (int)ceil_div(both[i]->searching, ranks);
         clusters += (int64_t)both[i]->packing + both[i]->searching;
     }
-    const int64_t kept = round_up(min_i64(range, PACK_KEPT), PACK_ROUND);
     return (kernel){.entry = entry,
                     .blocks = (uint32_t)(clusters * ranks),
                     .threads = {PACK_THREADS, 1, 1},

@@ -27,12 +27,12 @@
  *
  * MN-major rows that are scaled: a cluster packs 32 of them, each block a range of K.
  *
- *      read the range            exchange         pack the range, from its end on
- *      block 0 | k k k [k] |     |largest|        | k k k [k] |     [k]: stays in shared memory
- *      block 1 | k k k [k] | --> |of all | -->    | k k k [k] |     since it was read, PACK_KEPT; the
- *      ..                                                           others are read again, from L2
+ *      read the range             exchange        pack the range, from its end on
+ *      block 0 | k k k [k] |     |largest|        | k k k [k] |     [k]: `kept` of k, which stay in
+ *      block 1 | k k k [k] | --> |of all | -->    | k k k [k] |     shared memory since they were
+ *      ..                                                           read; others are read again
  *
- * So up to 8 * PACK_KEPT of K are read once, and what is read twice is in L2.
+ * All copies of `kept` of k are in flight at once. What is read twice is in L2.
  * Bytes: 4 read and PARTS * sizeof(operand) written per element; 4 more read to find the largest in
  * what the product splits.
  */
@@ -61,7 +61,6 @@
 #include "unaligned_lines.cuh"
 
 constexpr int PACK_WARPS = PACK_THREADS / 32;
-constexpr int PACK_LOADS = PACK_ROUND / PACK_WARPS; /* in flight per thread */
 
 /* ---- one element ---- */
 
@@ -186,14 +185,21 @@ __device__ __forceinline__ extremes extremes_of_row(const float *from, int K) {
     const int thread = threadIdx.x % THREADS;
     const line_pieces x = pieces_of(from, K);
     extremes e = NONE;
-#pragma unroll 8
-    for (int j = x.first + thread; j < x.inside; j += THREADS) {
-        const uint4 v = x.words[j];
-        e.largest = max(e.largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
-                                       max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
-        if (GUARDED)
-            e.smallest = min(e.smallest, min(min((v.x & 0x7fffffff) - 1, (v.y & 0x7fffffff) - 1),
-                                             min((v.z & 0x7fffffff) - 1, (v.w & 0x7fffffff) - 1)));
+    constexpr int LOADS = 8; /* in flight */
+#pragma unroll 1
+    for (int j = x.first + thread; j < x.inside; j += THREADS * LOADS) {
+        uint4 v[LOADS];
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            v[i] = j + THREADS * i < x.inside ? x.words[j + THREADS * i] : make_uint4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            include(e, __uint_as_float(v[i].x));
+            include(e, __uint_as_float(v[i].y));
+            include(e, __uint_as_float(v[i].z));
+            include(e, __uint_as_float(v[i].w));
+        }
     }
     /* Single elements at both ends. */
     const int before = x.first ? WIDE - x.skew / (int)sizeof(raw) : 0;
@@ -391,9 +397,10 @@ __device__ __forceinline__ void pack_by_tiles(const source &s, raw *tile) {
     const int row0 = s.block % across * PACK_TILE, k0 = s.block / across * PACK_TILE;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
-    for (int k = warp; k < PACK_TILE; k += PACK_WARPS) {
+    for (int i = 0; i < PACK_TILE / PACK_WARPS; i++) {
 #pragma unroll
-        for (int row = lane; row < PACK_TILE; row += 32) {
+        for (int half = 0; half < PACK_TILE; half += 32) {
+            const int k = warp + PACK_WARPS * i, row = lane + half;
             if (k0 + k < s.to.k && row0 + row < s.to.rows) {
                 tile[k * PITCH + row] = bits_of<REAL>::at(s.x + (row0 + row) * s.to.row_stride +
                                                           (k0 + k) * s.to.k_stride);
@@ -402,7 +409,8 @@ __device__ __forceinline__ void pack_by_tiles(const source &s, raw *tile) {
     }
     __syncthreads();
 #pragma unroll
-    for (int row = warp; row < PACK_TILE; row += PACK_WARPS) {
+    for (int i = 0; i < PACK_TILE / PACK_WARPS; i++) {
+        const int row = warp + PACK_WARPS * i;
         if (row0 + row >= s.to.rows) break;
         pack_two<T, N>(s, row0 + row, k0, 1, [&](int k) { return tile[(k - k0) * PITCH + row]; });
     }
@@ -411,27 +419,26 @@ __device__ __forceinline__ void pack_by_tiles(const source &s, raw *tile) {
 #if SCALED
 /* ---- MN-major rows that are scaled: a cluster packs 32 ---- */
 
-/* Reads up to PACK_KEPT of k, first..end - 1, and zeros after them up to a whole round: into `panel`,
- * [k][row], and `e`. Lanes are rows. */
-__device__ __forceinline__ void read_panel(const source &s, int row, int first, int end, raw *panel,
-                                           extremes &e) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+/* Where a lane's element of k is in a panel. */
+__device__ __forceinline__ int own_of_panel(int k) {
+    return k * PACK_PITCH + threadIdx.x % 32;
+}
+
+/* Copies k from first to end - 1 of 32 rows into `panel`, [k][row], for lanes that have a row. A
+ * thread may then read what it has copied. */
+__device__ __forceinline__ void read_panel(const source &s, int row, int first, int end,
+                                           raw *panel) {
+    const int warp = threadIdx.x / 32;
     const long long step = PACK_WARPS * s.to.k_stride;
     const float *from = s.x + row * s.to.row_stride + (first + warp) * s.to.k_stride;
-    const int count = row < s.to.rows ? end - first : 0; /* that exist */
-#pragma unroll 1
-    for (int k = warp; k < end - first; k += PACK_WARPS * PACK_LOADS) {
-        float x[PACK_LOADS];
-#pragma unroll
-        for (int i = 0; i < PACK_LOADS; i++, from += step) {
-            x[i] = k + i * PACK_WARPS < count ? *from : 0;
-        }
-#pragma unroll
-        for (int i = 0; i < PACK_LOADS; i++) {
-            include(e, x[i]);
-            panel[(k + i * PACK_WARPS) * PACK_PITCH + lane] = x[i];
-        }
+    unsigned to = (unsigned)__cvta_generic_to_shared(panel) + own_of_panel(warp) * 4;
+#pragma unroll 8
+    for (int k = first + warp; k < end; k += PACK_WARPS) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+        from += step;
+        to += PACK_WARPS * PACK_PITCH * 4;
     }
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* What the blocks of a cluster have found, each in the lanes of all of its warps. */
@@ -455,32 +462,40 @@ template <typename T, int N>
 __device__ __forceinline__ void pack_panel(const source &s, raw *panel) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = s.unit * LARGEST_ROWS;
     const int begin = (int)blockIdx.y * s.to.range, end = min(begin + s.to.range, s.to.k);
+    const int own_end = row0 + lane < s.to.rows ? end : 0;
     extremes e = NONE;
-    int first = begin;
+    int first = begin, last;
 #pragma unroll 1
-    for (;; first += PACK_KEPT) {
-        read_panel(s, row0 + lane, first, min(first + PACK_KEPT, end), panel, e);
-        if (first + PACK_KEPT >= end) break;
+    for (;; first += s.to.kept) {
+        last = min(first + s.to.kept, end);
+        read_panel(s, row0 + lane, first, min(last, own_end), panel);
+#pragma unroll 8
+        for (int k = first + warp; k < min(last, own_end); k += PACK_WARPS) {
+            include(e, panel[own_of_panel(k - first)]);
+        }
+        if (last == end) break;
     }
     e = extremes_of_cluster(extremes_of_warps(e));
     if (blockIdx.y == 0 && warp == 0 && row0 + lane < s.to.rows)
         store_extremes(s.to.largest, row0 + lane, s.to.rows, e);
     const float scale = power_of_two(scale_of(e.largest));
 #pragma unroll 1
-    for (;; first -= PACK_KEPT) {
-        const int last = min(first + PACK_KEPT, end);
+    for (;;) {
 #pragma unroll 1
         for (int row = warp; row < LARGEST_ROWS; row += PACK_WARPS) {
             const float of_row = __shfl_sync(0xffffffff, scale, row);
             if (row0 + row >= s.to.rows) break;
 #pragma unroll 2
-            for (int k = first; k < last; k += PACK_TILE)
+            for (int k = first; k < last; k += PACK_TILE) {
                 pack_two<T, N>(s, row0 + row, k, of_row,
                                [&](int at) { return panel[(at - first) * PACK_PITCH + row]; });
+            }
         }
         if (first == begin) break;
+        last = first;
+        first -= s.to.kept;
         __syncthreads();
-        read_panel(s, row0 + lane, first - PACK_KEPT, first, panel, e);
+        read_panel(s, row0 + lane, first, min(last, own_end), panel);
         __syncthreads();
     }
     if (cluster_size() > 1) cluster_wait(); /* all have read what this block has found */
@@ -508,8 +523,8 @@ __device__ __forceinline__ void pack_operand(const source &s, raw *space) {
     pack_by_tiles<T, N>(s, space);
 }
 
-/* Clusters in order: those that search B's columns, which take longest, those that pack A, and those
- * that pack B. If a batch shares a matrix, only those of the first batch work on it. */
+/* Clusters in order: those that search B's columns, which take longest, those that pack A, and
+ * those that pack B. If a batch shares a matrix, only those of the first batch work on it. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
     extern __shared__ raw space[]; /* a tile, or a panel */
     const int unit = (int)blockIdx.x - (PACK_BOTH ? 0 : w.b.searching);
