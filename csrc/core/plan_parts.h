@@ -412,11 +412,6 @@ static inline bool wgmma_packs_b(const smk_wgmma *kind, int64_t itemsize) {
     return kind->terms == 1 && wgmma_scales(kind, itemsize);
 }
 
-/* Whether a block packs a K-major row of k scaled elements; else a warp does. */
-static inline bool wgmma_packs_by_blocks(const smk_wgmma *kind, int64_t itemsize, int64_t k) {
-    return (kind->guarded || wgmma_packs_b(kind, itemsize)) && k > LARGEST_K;
-}
-
 smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status);
 

@@ -18,8 +18,8 @@
 #include "../kernels/args.h"
 
 enum { SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
-/* Of blocks that pack panels: those that a multiprocessor has, if there are many, and bytes of shared
- * memory besides what they keep. */
+/* Of blocks that pack panels: those that a multiprocessor has, if there are many, and bytes of
+ * shared memory besides what they keep. */
 enum { PANELS_RESIDENT = 3, PANEL_MORE = 4096 };
 
 typedef struct arguments {
@@ -176,8 +176,8 @@ static int64_t kept_by(int64_t blocks) {
     return bytes / (PACK_PITCH * (int64_t)sizeof(float)) / PACK_TILE * PACK_TILE;
 }
 
-/* How clusters pack MN-major rows that are scaled, LARGEST_ROWS each: in so many ranges that all
- * multiprocessors have blocks, and that blocks keep what they read, if a cluster can have as many. */
+/* How clusters pack MN-major rows that are scaled, LARGEST_ROWS each: in so many ranges, if a
+ * cluster can have them, that all multiprocessors have blocks, and that these keep what they read. */
 static void plan_panels(const operand *s, int64_t batch, int64_t multiprocessors,
                         wgmma_operand *out) {
     const int64_t panels = ceil_div(s->rows, LARGEST_ROWS), tiles = ceil_div(s->k, PACK_TILE);
@@ -212,7 +212,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         const int64_t chunk = PACK_PIECES * (16 / w->itemsize); /* elements that a warp packs */
         const int64_t chunks_per_row = s->scaled ? 1 : ceil_div(inner, chunk);
         slot = round_up(s->terms * outer * pitch * s->element, SLOT_ALIGN);
-        const bool by_blocks = wgmma_packs_by_blocks(&w->variant->wgmma, w->itemsize, s->k);
+        const bool by_blocks = s->k > LARGEST_K; /* pack a scaled row each, else warps do */
         const bool few = !s->scaled && inner * w->itemsize <= PACK_SHORT;
         const int64_t rows = few ? PACK_THREADS / PACK_FEW : PACK_ROWS; /* per block */
         if (s->scaled && !out->by_rows) plan_panels(s, z, w->problem->multiprocessors, out);
@@ -434,8 +434,8 @@ static const char *product_of(const builder *w, const operand operands[2], const
                                 : kind->products)[a][b];
 }
 
-/* The launch that packs operands. If clusters pack rows of one, all blocks are in such clusters, and
- * other work, which is counted in blocks, is divided among them. */
+/* The launch that packs operands. If clusters pack rows of one, all blocks are in such clusters,
+ * and other work, which is counted in blocks, is divided among them. */
 static kernel packing_of(builder *w, const char *entry) {
     wgmma_operand *both[] = {&w->args->wgmma.a, &w->args->wgmma.b};
     int64_t ranks = 1, kept = 0, clusters = 0;

@@ -19,11 +19,11 @@
  * SCALED with PARTS 1 (fp16x1): one fp16 term of the scaled element. Both A and B are packed, which
  * halves the bytes that the product reads.
  *
- * A warp packs a row of a K-major operand, or four short ones. It also does so if an MN-major operand is read by
- * MN-major tiles: the copy keeps that layout. A row that begins anywhere is read in aligned 16
- * bytes; two adjacent ones are shifted into the 16 that are written. Other matrices are transposed
- * in shared memory, 64 x 64 elements in rows of 65 words: no conflicts, except two-way ones where
- * 16-bit operands go in pairs.
+ * A warp packs a row of a K-major operand, or four short ones. It also does so if an MN-major
+ * operand is read by MN-major tiles: the copy keeps that layout. A row that begins anywhere is read
+ * in aligned 16 bytes; two adjacent ones are shifted into the 16 that are written. Other matrices
+ * are transposed in shared memory, 64 x 64 elements in rows of 65 words: no conflicts, except
+ * two-way ones where 16-bit operands go in pairs.
  *
  * MN-major rows that are scaled: a cluster packs 32 of them, each block a range of K.
  *
@@ -52,12 +52,10 @@
 #ifndef PACK_BOTH
 #define PACK_BOTH 0
 #endif
-/* PACK_BY_BLOCKS (below): a block packs a row of more than LARGEST_K elements, else a warp does.
- * GUARDED: also the smallest elements of rows are found (wgmma_guard.cuh). */
+/* GUARDED: also the smallest elements of rows are found (wgmma_guard.cuh). */
 #ifndef GUARDED
 #define GUARDED 0
 #endif
-#define PACK_BY_BLOCKS (GUARDED || PACK_BOTH)
 #include "unaligned_lines.cuh"
 
 constexpr int PACK_WARPS = PACK_THREADS / 32;
@@ -506,7 +504,7 @@ template <typename T, int N>
 __device__ __forceinline__ void pack_operand(const source &s, raw *space) {
     if (s.to.by_rows || (!scales<T, N> && s.to.across)) {
         const int length = s.to.by_rows ? s.to.k : s.to.rows;
-        if (scales<T, N> && PACK_BY_BLOCKS && s.to.k > LARGEST_K)
+        if (scales<T, N> && s.to.k > LARGEST_K)
             pack_by_lines<T, N, PACK_THREADS>(s);
         else if (!scales<T, N> && length * (int)sizeof(REAL) <= PACK_SHORT)
             pack_by_lines<T, N, PACK_FEW>(s);
