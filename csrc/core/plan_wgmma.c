@@ -173,7 +173,7 @@ static void map_in_place(builder *w, const operand *s) {
  * multiprocessor, in whole tiles. */
 static int64_t kept_by(int64_t blocks) {
     const int64_t bytes = MOST_SHARED / blocks - PANEL_MORE;
-    return bytes / (PACK_PITCH * (int64_t)sizeof(float)) / PACK_TILE * PACK_TILE;
+    return bytes / (LARGEST_ROWS * (int64_t)sizeof(float)) / PACK_TILE * PACK_TILE;
 }
 
 /* How clusters pack MN-major rows that are scaled, LARGEST_ROWS each: in so many ranges, if a
@@ -454,7 +454,7 @@ static kernel packing_of(builder *w, const char *entry) {
                     .threads = {PACK_THREADS, 1, 1},
                     .cluster = ranks > 1 ? (uint32_t)ranks : 0,
                     .shared_bytes = (size_t)max_i64(PACK_TILE * (PACK_TILE + 1) * w->itemsize,
-                                                    kept * PACK_PITCH * w->itemsize)};
+                                                    kept * LARGEST_ROWS * w->itemsize)};
 }
 
 /* Inserts the prepacking kernel before the product, which is the only kernel of `s` so far. */

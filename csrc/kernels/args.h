@@ -125,10 +125,7 @@ enum {
     PACK_FEW = 8,
     PACK_TILE = 64,
     LARGEST_ROWS = 32,
-    LARGEST_K = 1024,
-    PACK_KEPT = 512,  /* of LARGEST_ROWS rows, that a block keeps in shared memory, in ... */
-    PACK_ROUND = 128, /* ... multiples of so many */
-    PACK_PITCH = LARGEST_ROWS + 1
+    LARGEST_K = 1024
 };
 
 typedef struct wgmma_operand {

@@ -364,32 +364,9 @@ __device__ __forceinline__ void pack_by_lines(const source &s) {
     }
 }
 
-/* A lane packs two elements, from k on; those of 16 bits are adjacent and stored as a pair, whose
- * second is padding if K is odd. at(k): what is packed. */
-template <typename T, int N, typename At>
-__device__ __forceinline__ void pack_two(const source &s, int row, int k0, float scale, At at) {
-    constexpr bool PAIR = sizeof(T) == 2;
-    const int lane = threadIdx.x % 32, k = k0 + (PAIR ? 2 * lane : lane), next = PAIR ? 1 : 32;
-    T parts[2][N];
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-        split(k + next * j < s.to.k ? at(k + next * j) : raw(0), scale, parts[j]);
-    }
-#pragma unroll
-    for (int part = 0; part < N; part++) {
-        T *to = packed_row<T>(s, part, row) + k;
-        if (!PAIR) {
-            if (k < s.to.k) to[0] = parts[0][part];
-            if (k + next < s.to.k) to[next] = parts[1][part];
-        } else if (k < s.to.k) {
-            *reinterpret_cast<several<T, 2> *>(to) = {parts[0][part], parts[1][part]};
-        }
-    }
-}
-
 /* Packs a tile of 64 rows x 64 k, read MN-major and written K-major. */
-template <typename T, int N>
-__device__ __forceinline__ void pack_by_tiles(const source &s, raw *tile) {
+template <typename T> __device__ __forceinline__ void pack_by_tiles(const source &s, raw *tile) {
+    static_assert(sizeof(T) == sizeof(raw), "bits are copied");
     constexpr int PITCH = PACK_TILE + 1; /* tile: [k][row] */
     const int across = (s.to.rows + PACK_TILE - 1) / PACK_TILE;
     const int row0 = s.block % across * PACK_TILE, k0 = s.block / across * PACK_TILE;
@@ -410,33 +387,92 @@ __device__ __forceinline__ void pack_by_tiles(const source &s, raw *tile) {
     for (int i = 0; i < PACK_TILE / PACK_WARPS; i++) {
         const int row = warp + PACK_WARPS * i;
         if (row0 + row >= s.to.rows) break;
-        pack_two<T, N>(s, row0 + row, k0, 1, [&](int k) { return tile[(k - k0) * PITCH + row]; });
+        /* 16-bit operands are stored in pairs; if K is odd, the second of the last is padding. */
+        constexpr int PAIR = sizeof(T) == 2, NEXT = PAIR ? 1 : 32;
+        const int k = PAIR ? 2 * lane : lane;
+        const bool both = k0 + k + NEXT < s.to.k;
+        raw x[2];
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            x[j] = k0 + k + NEXT * j < s.to.k ? tile[(k + NEXT * j) * PITCH + row] : raw(0);
+        }
+        T *to = packed_row<T>(s, 0, row0 + row) + k0 + k;
+        if (!PAIR) {
+            if (k0 + k < s.to.k) to[0] = x[0];
+            if (both) to[NEXT] = x[1];
+        } else if (k0 + k < s.to.k) {
+            *reinterpret_cast<several<T, 2> *>(to) = {x[0], x[1]};
+        }
     }
 }
 
 #if SCALED
-/* ---- MN-major rows that are scaled: a cluster packs 32 ---- */
+/* ---- MN-major rows that are scaled: a cluster packs 32, a panel ---- */
 
-/* Where a lane's element of k is in a panel. */
-__device__ __forceinline__ int own_of_panel(int k) {
-    return k * PACK_PITCH + threadIdx.x % 32;
+/* Where an element is in a panel: rows of 32 words of one k, of which each 8 have another order of
+ * 16 bytes. So 4 rows of 64 k, 8 per lane, take as many wavefronts as words per lane. */
+__device__ __forceinline__ int in_panel(int k, int row) {
+    return k * LARGEST_ROWS + ((row ^ k / 8 % 8 * 4) & LARGEST_ROWS - 1);
 }
 
-/* Copies k from first to end - 1 of 32 rows into `panel`, [k][row], for lanes that have a row. A
- * thread may then read what it has copied. */
-__device__ __forceinline__ void read_panel(const source &s, int row, int first, int end,
-                                           raw *panel) {
-    const int warp = threadIdx.x / 32;
-    const long long step = PACK_WARPS * s.to.k_stride;
-    const float *from = s.x + row * s.to.row_stride + (first + warp) * s.to.k_stride;
-    unsigned to = (unsigned)__cvta_generic_to_shared(panel) + own_of_panel(warp) * 4;
+/* BYTES, of which the first `size` are read; the others become zeros. */
+template <int BYTES>
+__device__ __forceinline__ void copy_to_panel(float *to, const float *from, int size) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "n"(BYTES), "r"(size)
+                 : "memory");
+}
+
+/* Copies `count` of k of up to 32 rows, WIDE adjacent rows at a time. */
+template <int WIDE>
+__device__ __forceinline__ void copy_panel(const float *from, const source &s, int rows, int count,
+                                           float *panel) {
+    constexpr int LANES = LARGEST_ROWS / WIDE, DEEP = PACK_THREADS / LANES;
+    const int row = threadIdx.x % LANES * WIDE, size = min(WIDE, rows - row) * 4;
+    int k = threadIdx.x / LANES;
+    from += row * s.to.row_stride + k * s.to.k_stride;
+    if (size <= 0) return;
 #pragma unroll 8
-    for (int k = first + warp; k < end; k += PACK_WARPS) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
-        from += step;
-        to += PACK_WARPS * PACK_PITCH * 4;
+    for (; k < count; k += DEEP) {
+        copy_to_panel<WIDE * 4>(panel + in_panel(k, row), from, size);
+        from += DEEP * s.to.k_stride;
     }
+}
+
+/* The same for the block, from `first` on, by 16 bytes where all begin at multiples. */
+__device__ __forceinline__ void read_panel(const source &s, int row0, int first, int count,
+                                           float *panel) {
+    const float *from = s.x + row0 * s.to.row_stride + first * s.to.k_stride;
+    const int rows = min(s.to.rows - row0, LARGEST_ROWS);
+    if (s.to.row_stride == 1 && ((unsigned long long)from | s.to.k_stride * 4) % 16 == 0)
+        copy_panel<4>(from, s, rows, count, panel);
+    else
+        copy_panel<1>(from, s, rows, count, panel);
     asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+}
+
+/* Packs `count` of k from `first` on. scale: of the row that is the lane's number. */
+template <typename T, int N>
+__device__ __forceinline__ void write_panel(const source &s, int row0, int first, int count,
+                                            float scale, const float *panel) {
+    constexpr int COUNT = 16 / sizeof(T), LANES = PACK_TILE / COUNT, ROWS = 32 / LANES;
+    constexpr int GROUPS = LARGEST_ROWS / ROWS;
+    const int lane = threadIdx.x % 32, end = GROUPS * ((count + PACK_TILE - 1) / PACK_TILE);
+#pragma unroll 1
+    for (int at = threadIdx.x / 32; at < end; at += PACK_WARPS) {
+        const int row = at % GROUPS * ROWS + lane / LANES;
+        const int k = at / GROUPS * PACK_TILE + lane % LANES * COUNT;
+        const float of_row = __shfl_sync(0xffffffff, scale, row);
+        if (row0 + row >= s.to.rows || k >= count) continue;
+        several<raw, COUNT> x;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            x.at[i] = k + i < count ? panel[in_panel(k + i, row)] : 0;
+        }
+        pack_elements<T, N, COUNT>(s, row0 + row, first + k, of_row, x);
+    }
 }
 
 /* What the blocks of a cluster have found, each in the lanes of all of its warps. */
@@ -457,44 +493,35 @@ __device__ __forceinline__ extremes extremes_of_cluster(extremes e) {
 }
 
 template <typename T, int N>
-__device__ __forceinline__ void pack_panel(const source &s, raw *panel) {
+__device__ __forceinline__ void pack_panel(const source &s, float *panel) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = s.unit * LARGEST_ROWS;
     const int begin = (int)blockIdx.y * s.to.range, end = min(begin + s.to.range, s.to.k);
-    const int own_end = row0 + lane < s.to.rows ? end : 0;
     extremes e = NONE;
-    int first = begin, last;
+    int first = begin, count;
 #pragma unroll 1
-    for (;; first += s.to.kept) {
-        last = min(first + s.to.kept, end);
-        read_panel(s, row0 + lane, first, min(last, own_end), panel);
+    for (;; first += count) {
+        count = max(0, min(s.to.kept, end - first));
+        read_panel(s, row0, first, count, panel);
+        if (row0 + lane < s.to.rows) {
 #pragma unroll 8
-        for (int k = first + warp; k < min(last, own_end); k += PACK_WARPS) {
-            include(e, panel[own_of_panel(k - first)]);
+            for (int k = warp; k < count; k += PACK_WARPS) {
+                include(e, panel[in_panel(k, lane)]);
+            }
         }
-        if (last == end) break;
+        if (first + count >= end) break;
+        __syncthreads();
     }
     e = extremes_of_cluster(extremes_of_warps(e));
     if (blockIdx.y == 0 && warp == 0 && row0 + lane < s.to.rows)
         store_extremes(s.to.largest, row0 + lane, s.to.rows, e);
     const float scale = power_of_two(scale_of(e.largest));
 #pragma unroll 1
-    for (;;) {
-#pragma unroll 1
-        for (int row = warp; row < LARGEST_ROWS; row += PACK_WARPS) {
-            const float of_row = __shfl_sync(0xffffffff, scale, row);
-            if (row0 + row >= s.to.rows) break;
-#pragma unroll 2
-            for (int k = first; k < last; k += PACK_TILE) {
-                pack_two<T, N>(s, row0 + row, k, of_row,
-                               [&](int at) { return panel[(at - first) * PACK_PITCH + row]; });
-            }
-        }
+    for (;; first -= count) {
+        write_panel<T, N>(s, row0, first, count, scale, panel);
         if (first == begin) break;
-        last = first;
-        first -= s.to.kept;
+        count = s.to.kept;
         __syncthreads();
-        read_panel(s, row0 + lane, first, min(last, own_end), panel);
-        __syncthreads();
+        read_panel(s, row0, first - count, count, panel);
     }
     if (cluster_size() > 1) cluster_wait(); /* all have read what this block has found */
 }
@@ -513,12 +540,11 @@ __device__ __forceinline__ void pack_operand(const source &s, raw *space) {
         return;
     }
 #if SCALED
-    if constexpr (scales<T, N>) {
+    if constexpr (scales<T, N>)
         pack_panel<T, N>(s, space);
-        return;
-    }
+    else
 #endif
-    pack_by_tiles<T, N>(s, space);
+        pack_by_tiles<T>(s, space);
 }
 
 /* Clusters in order: those that search B's columns, which take longest, those that pack A, and
