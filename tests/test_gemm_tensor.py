@@ -70,6 +70,19 @@ def test_rows_and_columns_of_different_scales(variant, device, rng):
         assert_gemm(smemkern.gemm(left, right, variant=variant, device=device), a, b, row=row)
 
 
+@pytest.mark.parametrize(("rows", "k"), [(2, 1), (70, 300), (300, 700), (40, 6000), (33, 14001)])
+@pytest.mark.parametrize("odd", [0, 1])
+@pytest.mark.parametrize("variant", SCALED)
+def test_rows_that_a_cluster_packs(variant, odd, rows, k, device, rng):
+    """MN-major operands of fewer and of more k than the blocks of a cluster keep."""
+    scales = np.exp2(rng.integers(-60, 60, rows)).astype("f4")
+    a = np.full((k, rows + odd), np.nan, "f4")[:, :rows]
+    b = np.full((k, rows + odd), np.nan, "f4")[:, :rows]
+    a[:], b[:] = (random_matrix(rng, (k, rows), "f4") * scales for _ in range(2))
+    row = next(r for r in smemkern.variants("gemm") if r.name == variant)
+    assert_gemm(smemkern.gemm(a.T, b, variant=variant, device=device), a.T, b, row=row)
+
+
 LAUNCHES = {  # of A, B: row-major, transposed ("F"), or off 16-byte boundaries
     ("tf32x3", "C", "C"): "_pack _b",
     ("tf32x3", "C", "F"): "_pack ",

@@ -139,9 +139,9 @@ typedef struct wgmma_operand {
     int packing;                    /* clusters that pack it; 0: it is read in place */
     int by_rows;                    /* K-major: a warp packs one row */
     int across;                     /* one term, MN-major: packed rows are the rows of k */
-    int range,
-        kept; /* scaled and MN-major: k that each block of a cluster packs, and that it keeps in
-                        shared memory; else 0 */
+    /* Scaled and MN-major: k that each block of a cluster packs, and that it keeps in shared memory
+     * meanwhile; else 0. */
+    int range, kept;
     int searching; /* clusters that search for `largest` */
     int chunks;    /* of K in `largest` */
 } wgmma_operand;

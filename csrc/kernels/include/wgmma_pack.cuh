@@ -424,18 +424,18 @@ __device__ __forceinline__ void copy_to_panel(float *to, const float *from, int 
                  : "memory");
 }
 
-/* Copies `count` of k of up to 32 rows, WIDE adjacent rows at a time. */
+/* Copies `count` of k of 32 rows, WIDE adjacent rows at a time; zeros for rows that do not exist, and
+ * up to a multiple of 8 of k. */
 template <int WIDE>
 __device__ __forceinline__ void copy_panel(const float *from, const source &s, int rows, int count,
                                            float *panel) {
     constexpr int LANES = LARGEST_ROWS / WIDE, DEEP = PACK_THREADS / LANES;
-    const int row = threadIdx.x % LANES * WIDE, size = min(WIDE, rows - row) * 4;
+    const int row = threadIdx.x % LANES * WIDE, size = max(0, min(WIDE, rows - row)) * 4;
     int k = threadIdx.x / LANES;
     from += row * s.to.row_stride + k * s.to.k_stride;
-    if (size <= 0) return;
 #pragma unroll 8
-    for (; k < count; k += DEEP) {
-        copy_to_panel<WIDE * 4>(panel + in_panel(k, row), from, size);
+    for (; k < (count + 7) / 8 * 8; k += DEEP) {
+        copy_to_panel<WIDE * 4>(panel + in_panel(k, row), from, k < count ? size : 0);
         from += DEEP * s.to.k_stride;
     }
 }
@@ -453,6 +453,35 @@ __device__ __forceinline__ void read_panel(const source &s, int row0, int first,
     __syncthreads();
 }
 
+/* Includes `count` of k. A lane has 4 rows, those of lane % 8. */
+__device__ __forceinline__ void include_panel(extremes (&e)[4], int count, const float *panel) {
+    const int row = threadIdx.x % 8 * 4;
+#pragma unroll 4
+    for (int k = threadIdx.x / 8; k < count; k += PACK_THREADS / 8) {
+        const uint4 v = *reinterpret_cast<const uint4 *>(panel + in_panel(k, row));
+        include(e[0], __uint_as_float(v.x));
+        include(e[1], __uint_as_float(v.y));
+        include(e[2], __uint_as_float(v.z));
+        include(e[3], __uint_as_float(v.w));
+    }
+}
+
+/* Of the warp, those of the row that is the lane's number. */
+__device__ __forceinline__ extremes extremes_of_row(const extremes (&e)[4]) {
+    extremes own = NONE;
+#pragma unroll
+    for (int lanes = 0; lanes < 32; lanes += 8) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int from = lanes + threadIdx.x % 32 / 4;
+            const extremes x = {__shfl_sync(0xffffffff, e[i].largest, from),
+                                GUARDED ? __shfl_sync(0xffffffff, e[i].smallest, from) : 0};
+            if (threadIdx.x % 4 == i) include(own, x);
+        }
+    }
+    return own;
+}
+
 /* Packs `count` of k from `first` on. scale: of the row that is the lane's number. */
 template <typename T, int N>
 __device__ __forceinline__ void write_panel(const source &s, int row0, int first, int count,
@@ -466,10 +495,11 @@ __device__ __forceinline__ void write_panel(const source &s, int row0, int first
         const int k = at / GROUPS * PACK_TILE + lane % LANES * COUNT;
         const float of_row = __shfl_sync(0xffffffff, scale, row);
         if (row0 + row >= s.to.rows || k >= count) continue;
+        const float *own = panel + in_panel(k, row); /* 8 of k have one order */
         several<raw, COUNT> x;
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            x.at[i] = k + i < count ? panel[in_panel(k + i, row)] : 0;
+            x.at[i] = own[i * LARGEST_ROWS];
         }
         pack_elements<T, N, COUNT>(s, row0 + row, first + k, of_row, x);
     }
@@ -496,22 +526,17 @@ template <typename T, int N>
 __device__ __forceinline__ void pack_panel(const source &s, float *panel) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = s.unit * LARGEST_ROWS;
     const int begin = (int)blockIdx.y * s.to.range, end = min(begin + s.to.range, s.to.k);
-    extremes e = NONE;
+    extremes found[4] = {NONE, NONE, NONE, NONE};
     int first = begin, count;
 #pragma unroll 1
     for (;; first += count) {
         count = max(0, min(s.to.kept, end - first));
         read_panel(s, row0, first, count, panel);
-        if (row0 + lane < s.to.rows) {
-#pragma unroll 8
-            for (int k = warp; k < count; k += PACK_WARPS) {
-                include(e, panel[in_panel(k, lane)]);
-            }
-        }
+        include_panel(found, count, panel);
         if (first + count >= end) break;
         __syncthreads();
     }
-    e = extremes_of_cluster(extremes_of_warps(e));
+    const extremes e = extremes_of_cluster(extremes_of_warps(extremes_of_row(found)));
     if (blockIdx.y == 0 && warp == 0 && row0 + lane < s.to.rows)
         store_extremes(s.to.largest, row0 + lane, s.to.rows, e);
     const float scale = power_of_two(scale_of(e.largest));
