@@ -70,15 +70,28 @@ def test_rows_and_columns_of_different_scales(variant, device, rng):
         assert_gemm(smemkern.gemm(left, right, variant=variant, device=device), a, b, row=row)
 
 
-@pytest.mark.parametrize(("rows", "k"), [(2, 1), (70, 300), (300, 700), (40, 6000), (33, 14001)])
+CLUSTERS = [
+    (2, 2, 1),
+    (70, 70, 300),
+    (300, 260, 700),
+    (40, 33, 6000),
+    (33, 9, 60001),
+    (570, 3, 8003),
+]
+
+
+@pytest.mark.parametrize(("m", "n", "k"), CLUSTERS)
 @pytest.mark.parametrize("odd", [0, 1])
 @pytest.mark.parametrize("variant", SCALED)
-def test_rows_that_a_cluster_packs(variant, odd, rows, k, device, rng):
-    """MN-major operands of fewer and of more k than the blocks of a cluster keep."""
-    scales = np.exp2(rng.integers(-60, 60, rows)).astype("f4")
-    a = np.full((k, rows + odd), np.nan, "f4")[:, :rows]
-    b = np.full((k, rows + odd), np.nan, "f4")[:, :rows]
-    a[:], b[:] = (random_matrix(rng, (k, rows), "f4") * scales for _ in range(2))
+def test_rows_that_a_cluster_packs(variant, odd, m, n, k, device, rng):
+    """MN-major operands of few and many rows, and of more k than the blocks of a cluster keep."""
+
+    def operand(rows):
+        x = np.full((k, rows + odd), np.nan, "f4")[:, :rows]
+        x[:] = random_matrix(rng, (k, rows), "f4") * np.exp2(rng.integers(-60, 60, rows))
+        return x
+
+    a, b = operand(m), operand(n)
     row = next(r for r in smemkern.variants("gemm") if r.name == variant)
     assert_gemm(smemkern.gemm(a.T, b, variant=variant, device=device), a.T, b, row=row)
 

@@ -169,25 +169,33 @@ static void map_in_place(builder *w, const operand *s) {
             (int64_t[]){pitch, z ? z : pitch}, box);
 }
 
-/* k of LARGEST_ROWS rows that fit into the shared memory of one of so many blocks of a
- * multiprocessor, in whole tiles. */
-static int64_t kept_by(int64_t blocks) {
-    const int64_t bytes = MOST_SHARED / blocks - PANEL_MORE;
-    return bytes / (LARGEST_ROWS * (int64_t)sizeof(float)) / PACK_TILE * PACK_TILE;
+static int64_t panel_bytes(int64_t rows, int64_t k) {
+    return k / 8 * PANEL_WORDS(rows) * (int64_t)sizeof(float);
 }
 
-/* How clusters pack MN-major rows that are scaled, LARGEST_ROWS each: in so many ranges, if a
- * cluster can have them, that all multiprocessors have blocks, and that these keep what they read. */
+/* k of a panel that fit into the shared memory of one of so many blocks of a multiprocessor, in
+ * whole tiles. */
+static int64_t kept_by(int64_t rows, int64_t blocks) {
+    return (MOST_SHARED / blocks - PANEL_MORE) / panel_bytes(rows, PACK_TILE) * PACK_TILE;
+}
+
+/* How clusters pack MN-major rows that are scaled, a panel each: in so many ranges, if a cluster
+ * can have them, that all multiprocessors have blocks, and that these keep what they read. Panels
+ * are thinner if there would be fewer blocks than multiprocessors. */
 static void plan_panels(const operand *s, int64_t batch, int64_t multiprocessors,
                         wgmma_operand *out) {
-    const int64_t panels = ceil_div(s->rows, LARGEST_ROWS), tiles = ceil_div(s->k, PACK_TILE);
+    const int64_t tiles = ceil_div(s->k, PACK_TILE), most = min_i64(tiles, MAX_CLUSTER);
+    const int64_t rows =
+        ceil_div(s->rows, LARGEST_ROWS) * batch * most < multiprocessors ? PANEL_FEW : LARGEST_ROWS;
+    const int64_t panels = ceil_div(s->rows, rows);
     const int64_t wanted = max_i64(ceil_div(PANELS_RESIDENT * multiprocessors, panels * batch),
-                                   ceil_div(s->k, kept_by(PANELS_RESIDENT)));
-    const int64_t ranges = min_i64(min_i64(wanted, tiles), MAX_CLUSTER);
+                                   ceil_div(s->k, kept_by(rows, PANELS_RESIDENT)));
+    const int64_t ranges = min_i64(wanted, most);
     const int64_t resident =
         multiprocessors ? ceil_div(panels * batch * ranges, multiprocessors) : 1;
+    out->panel = (int)rows;
     out->range = (int)(ceil_div(tiles, ranges) * PACK_TILE);
-    out->kept = (int)min_i64(out->range, kept_by(min_i64(resident, PANELS_RESIDENT)));
+    out->kept = (int)min_i64(out->range, kept_by(rows, min_i64(resident, PANELS_RESIDENT)));
 }
 
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
@@ -216,7 +224,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
         const bool few = !s->scaled && inner * w->itemsize <= PACK_SHORT;
         const int64_t rows = few ? PACK_THREADS / PACK_FEW : PACK_ROWS; /* per block */
         if (s->scaled && !out->by_rows) plan_panels(s, z, w->problem->multiprocessors, out);
-        out->packing = (int)(out->range ? ceil_div(s->rows, LARGEST_ROWS)
+        out->packing = (int)(out->panel ? ceil_div(s->rows, out->panel)
                              : out->by_rows && s->scaled && by_blocks ? s->rows
                              : out->by_rows || s->mn_major
                                  ? ceil_div(outer * chunks_per_row, rows)
@@ -438,14 +446,14 @@ static const char *product_of(const builder *w, const operand operands[2], const
  * and other work, which is counted in blocks, is divided among them. */
 static kernel packing_of(builder *w, const char *entry) {
     wgmma_operand *both[] = {&w->args->wgmma.a, &w->args->wgmma.b};
-    int64_t ranks = 1, kept = 0, clusters = 0;
+    int64_t ranks = 1, clusters = 0, bytes = PACK_TILE * (PACK_TILE + 1) * w->itemsize;
     for (int i = 0; i < 2; i++) {
-        if (!both[i]->packing || !both[i]->range) continue;
+        if (!both[i]->packing || !both[i]->panel) continue;
         ranks = max_i64(ranks, ceil_div(both[i]->k, both[i]->range));
-        kept = max_i64(kept, both[i]->kept);
+        bytes = max_i64(bytes, panel_bytes(both[i]->panel, both[i]->kept));
     }
     for (int i = 0; i < 2; i++) {
-        if (!both[i]->range) both[i]->packing = (int)ceil_div(both[i]->packing, ranks);
+        if (!both[i]->panel) both[i]->packing = (int)ceil_div(both[i]->packing, ranks);
         both[i]->searching = (int)ceil_div(both[i]->searching, ranks);
         clusters += (int64_t)both[i]->packing + both[i]->searching;
     }
@@ -453,8 +461,7 @@ static kernel packing_of(builder *w, const char *entry) {
                     .blocks = (uint32_t)(clusters * ranks),
                     .threads = {PACK_THREADS, 1, 1},
                     .cluster = ranks > 1 ? (uint32_t)ranks : 0,
-                    .shared_bytes = (size_t)max_i64(PACK_TILE * (PACK_TILE + 1) * w->itemsize,
-                                                    kept * LARGEST_ROWS * w->itemsize)};
+                    .shared_bytes = (size_t)bytes};
 }
 
 /* Inserts the prepacking kernel before the product, which is the only kernel of `s` so far. */

@@ -125,8 +125,11 @@ enum {
     PACK_FEW = 8,
     PACK_TILE = 64,
     LARGEST_ROWS = 32,
-    LARGEST_K = 1024
+    LARGEST_K = 1024,
+    PANEL_FEW = 8 /* rows of a panel, of which there would be few with LARGEST_ROWS */
 };
+/* Words of 8 k of a panel. */
+#define PANEL_WORDS(rows) (8 * (rows) + 4)
 
 typedef struct wgmma_operand {
     SMK_POINTER(unsigned char) packed;
@@ -139,9 +142,9 @@ typedef struct wgmma_operand {
     int packing;                    /* clusters that pack it; 0: it is read in place */
     int by_rows;                    /* K-major: a warp packs one row */
     int across;                     /* one term, MN-major: packed rows are the rows of k */
-    /* Scaled and MN-major: k that each block of a cluster packs, and that it keeps in shared memory
-     * meanwhile; else 0. */
-    int range, kept;
+    /* Scaled and MN-major: rows that a cluster packs, k that each of its blocks packs, and that it
+     * keeps in shared memory meanwhile; else 0. */
+    int panel, range, kept;
     int searching; /* clusters that search for `largest` */
     int chunks;    /* of K in `largest` */
 } wgmma_operand;

@@ -25,7 +25,7 @@
  * are transposed in shared memory, 64 x 64 elements in rows of 65 words: no conflicts, except
  * two-way ones where 16-bit operands go in pairs.
  *
- * MN-major rows that are scaled: a cluster packs 32 of them, each block a range of K.
+ * MN-major rows that are scaled: a cluster packs 32 of them (8 of few), each block a range of K.
  *
  *      read the range             exchange        pack the range, from its end on
  *      block 0 | k k k [k] |     |largest|        | k k k [k] |     [k]: `kept` of k, which stay in
@@ -407,12 +407,12 @@ template <typename T> __device__ __forceinline__ void pack_by_tiles(const source
 }
 
 #if SCALED
-/* ---- MN-major rows that are scaled: a cluster packs 32, a panel ---- */
+/* ---- MN-major rows that are scaled: a cluster packs a panel of ROWS ---- */
 
-/* Where an element is in a panel: rows of 32 words of one k, of which each 8 have another order of
- * 16 bytes. So 4 rows of 64 k, 8 per lane, take as many wavefronts as words per lane. */
-__device__ __forceinline__ int in_panel(int k, int row) {
-    return k * LARGEST_ROWS + ((row ^ k / 8 % 8 * 4) & LARGEST_ROWS - 1);
+/* Where an element is in a panel: the ROWS of one k, then those of the next. 4 words are free after
+ * each 8 of k, so that 4 rows of 64 k, 8 per lane, take as many wavefronts as words per lane. */
+template <int ROWS> __device__ __forceinline__ int in_panel(int k, int row) {
+    return k / 8 * PANEL_WORDS(ROWS) + k % 8 * ROWS + row;
 }
 
 /* BYTES, of which the first `size` are read; the others become zeros. */
@@ -424,41 +424,44 @@ __device__ __forceinline__ void copy_to_panel(float *to, const float *from, int 
                  : "memory");
 }
 
-/* Copies `count` of k of 32 rows, WIDE adjacent rows at a time; zeros for rows that do not exist, and
- * up to a multiple of 8 of k. */
-template <int WIDE>
+/* Copies `count` of k, WIDE adjacent rows at a time; zeros for rows that do not exist, and up to a
+ * multiple of 8 of k. */
+template <int ROWS, int WIDE>
 __device__ __forceinline__ void copy_panel(const float *from, const source &s, int rows, int count,
                                            float *panel) {
-    constexpr int LANES = LARGEST_ROWS / WIDE, DEEP = PACK_THREADS / LANES;
+    constexpr int LANES = ROWS / WIDE, DEEP = PACK_THREADS / LANES;
     const int row = threadIdx.x % LANES * WIDE, size = max(0, min(WIDE, rows - row)) * 4;
     int k = threadIdx.x / LANES;
     from += row * s.to.row_stride + k * s.to.k_stride;
 #pragma unroll 8
     for (; k < (count + 7) / 8 * 8; k += DEEP) {
-        copy_to_panel<WIDE * 4>(panel + in_panel(k, row), from, k < count ? size : 0);
+        copy_to_panel<WIDE * 4>(panel + in_panel<ROWS>(k, row), from, k < count ? size : 0);
         from += DEEP * s.to.k_stride;
     }
 }
 
 /* The same for the block, from `first` on, by 16 bytes where all begin at multiples. */
+template <int ROWS>
 __device__ __forceinline__ void read_panel(const source &s, int row0, int first, int count,
                                            float *panel) {
     const float *from = s.x + row0 * s.to.row_stride + first * s.to.k_stride;
-    const int rows = min(s.to.rows - row0, LARGEST_ROWS);
+    const int rows = min(s.to.rows - row0, ROWS);
     if (s.to.row_stride == 1 && ((unsigned long long)from | s.to.k_stride * 4) % 16 == 0)
-        copy_panel<4>(from, s, rows, count, panel);
+        copy_panel<ROWS, 4>(from, s, rows, count, panel);
     else
-        copy_panel<1>(from, s, rows, count, panel);
+        copy_panel<ROWS, 1>(from, s, rows, count, panel);
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
 }
 
-/* Includes `count` of k. A lane has 4 rows, those of lane % 8. */
+/* Includes `count` of k. A lane has 4 rows, of which the warp has ROWS / 4 groups. */
+template <int ROWS>
 __device__ __forceinline__ void include_panel(extremes (&e)[4], int count, const float *panel) {
-    const int row = threadIdx.x % 8 * 4;
+    constexpr int LANES = ROWS / 4;
+    const int row = threadIdx.x % LANES * 4;
 #pragma unroll 4
-    for (int k = threadIdx.x / 8; k < count; k += PACK_THREADS / 8) {
-        const uint4 v = *reinterpret_cast<const uint4 *>(panel + in_panel(k, row));
+    for (int k = threadIdx.x / LANES; k < count; k += PACK_THREADS / LANES) {
+        const uint4 v = *reinterpret_cast<const uint4 *>(panel + in_panel<ROWS>(k, row));
         include(e[0], __uint_as_float(v.x));
         include(e[1], __uint_as_float(v.y));
         include(e[2], __uint_as_float(v.z));
@@ -466,40 +469,45 @@ __device__ __forceinline__ void include_panel(extremes (&e)[4], int count, const
     }
 }
 
-/* Of the warp, those of the row that is the lane's number. */
-__device__ __forceinline__ extremes extremes_of_row(const extremes (&e)[4]) {
+/* Of another lane. */
+__device__ __forceinline__ extremes extremes_of_lane(const extremes &e, int lane) {
+    return {__shfl_sync(0xffffffff, e.largest, lane),
+            GUARDED ? __shfl_sync(0xffffffff, e.smallest, lane) : 0};
+}
+
+/* Of the warp, those of the row that is the lane's number, modulo ROWS. */
+template <int ROWS> __device__ __forceinline__ extremes extremes_of_rows(extremes (&e)[4]) {
+    const int lane = threadIdx.x % 32;
     extremes own = NONE;
 #pragma unroll
-    for (int lanes = 0; lanes < 32; lanes += 8) {
+    for (int i = 0; i < 4; i++) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int from = lanes + threadIdx.x % 32 / 4;
-            const extremes x = {__shfl_sync(0xffffffff, e[i].largest, from),
-                                GUARDED ? __shfl_sync(0xffffffff, e[i].smallest, from) : 0};
-            if (threadIdx.x % 4 == i) include(own, x);
-        }
+        for (int apart = ROWS / 4; apart < 32; apart *= 2)
+            include(e[i], extremes_of_lane(e[i], lane ^ apart));
+        const extremes x = extremes_of_lane(e[i], lane % ROWS / 4);
+        if (lane % 4 == i) own = x;
     }
     return own;
 }
 
-/* Packs `count` of k from `first` on. scale: of the row that is the lane's number. */
-template <typename T, int N>
+/* Packs `count` of k from `first` on. scale: of the row that is the lane's number, modulo ROWS. */
+template <typename T, int N, int ROWS>
 __device__ __forceinline__ void write_panel(const source &s, int row0, int first, int count,
                                             float scale, const float *panel) {
-    constexpr int COUNT = 16 / sizeof(T), LANES = PACK_TILE / COUNT, ROWS = 32 / LANES;
-    constexpr int GROUPS = LARGEST_ROWS / ROWS;
+    constexpr int COUNT = 16 / sizeof(T), LANES = PACK_TILE / COUNT;
+    constexpr int GROUP = 32 / LANES, GROUPS = ROWS / GROUP; /* of rows */
     const int lane = threadIdx.x % 32, end = GROUPS * ((count + PACK_TILE - 1) / PACK_TILE);
 #pragma unroll 1
     for (int at = threadIdx.x / 32; at < end; at += PACK_WARPS) {
-        const int row = at % GROUPS * ROWS + lane / LANES;
+        const int row = at % GROUPS * GROUP + lane / LANES;
         const int k = at / GROUPS * PACK_TILE + lane % LANES * COUNT;
         const float of_row = __shfl_sync(0xffffffff, scale, row);
         if (row0 + row >= s.to.rows || k >= count) continue;
-        const float *own = panel + in_panel(k, row); /* 8 of k have one order */
+        const float *own = panel + in_panel<ROWS>(k, row);
         several<raw, COUNT> x;
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            x.at[i] = own[i * LARGEST_ROWS];
+            x.at[i] = own[i * ROWS];
         }
         pack_elements<T, N, COUNT>(s, row0 + row, first + k, of_row, x);
     }
@@ -522,31 +530,31 @@ __device__ __forceinline__ extremes extremes_of_cluster(extremes e) {
     return e;
 }
 
-template <typename T, int N>
+template <typename T, int N, int ROWS>
 __device__ __forceinline__ void pack_panel(const source &s, float *panel) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = s.unit * LARGEST_ROWS;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = s.unit * ROWS;
     const int begin = (int)blockIdx.y * s.to.range, end = min(begin + s.to.range, s.to.k);
     extremes found[4] = {NONE, NONE, NONE, NONE};
     int first = begin, count;
 #pragma unroll 1
     for (;; first += count) {
         count = max(0, min(s.to.kept, end - first));
-        read_panel(s, row0, first, count, panel);
-        include_panel(found, count, panel);
+        read_panel<ROWS>(s, row0, first, count, panel);
+        include_panel<ROWS>(found, count, panel);
         if (first + count >= end) break;
         __syncthreads();
     }
-    const extremes e = extremes_of_cluster(extremes_of_warps(extremes_of_row(found)));
-    if (blockIdx.y == 0 && warp == 0 && row0 + lane < s.to.rows)
+    const extremes e = extremes_of_cluster(extremes_of_warps(extremes_of_rows<ROWS>(found)));
+    if (blockIdx.y == 0 && warp == 0 && lane < ROWS && row0 + lane < s.to.rows)
         store_extremes(s.to.largest, row0 + lane, s.to.rows, e);
     const float scale = power_of_two(scale_of(e.largest));
 #pragma unroll 1
     for (;; first -= count) {
-        write_panel<T, N>(s, row0, first, count, scale, panel);
+        write_panel<T, N, ROWS>(s, row0, first, count, scale, panel);
         if (first == begin) break;
         count = s.to.kept;
         __syncthreads();
-        read_panel(s, row0, first - count, count, panel);
+        read_panel<ROWS>(s, row0, first - count, count, panel);
     }
     if (cluster_size() > 1) cluster_wait(); /* all have read what this block has found */
 }
@@ -565,9 +573,12 @@ __device__ __forceinline__ void pack_operand(const source &s, raw *space) {
         return;
     }
 #if SCALED
-    if constexpr (scales<T, N>)
-        pack_panel<T, N>(s, space);
-    else
+    if constexpr (scales<T, N>) {
+        if (s.to.panel == PANEL_FEW)
+            pack_panel<T, N, PANEL_FEW>(s, space);
+        else
+            pack_panel<T, N, LARGEST_ROWS>(s, space);
+    } else
 #endif
         pack_by_tiles<T>(s, space);
 }
