@@ -18,9 +18,7 @@
 #include "../kernels/args.h"
 
 enum { SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
-/* Of blocks that pack panels: those that a multiprocessor has, if there are many, and bytes of
- * shared memory besides what they keep. */
-enum { PANELS_RESIDENT = 3, PANEL_MORE = 4096 };
+enum { PANEL_MORE = 4096 }; /* bytes of shared memory of a block that packs panels, besides them */
 
 typedef struct arguments {
     gemm_args gemm;
@@ -188,14 +186,14 @@ static void plan_panels(const operand *s, int64_t batch, int64_t multiprocessors
     const int64_t rows =
         ceil_div(s->rows, LARGEST_ROWS) * batch * most < multiprocessors ? PANEL_FEW : LARGEST_ROWS;
     const int64_t panels = ceil_div(s->rows, rows);
-    const int64_t wanted = max_i64(ceil_div(PANELS_RESIDENT * multiprocessors, panels * batch),
-                                   ceil_div(s->k, kept_by(rows, PANELS_RESIDENT)));
+    const int64_t wanted = max_i64(ceil_div(PACK_RESIDENT * multiprocessors, panels * batch),
+                                   ceil_div(s->k, kept_by(rows, PACK_RESIDENT)));
     const int64_t ranges = min_i64(wanted, most);
     const int64_t resident =
         multiprocessors ? ceil_div(panels * batch * ranges, multiprocessors) : 1;
     out->panel = (int)rows;
     out->range = (int)(ceil_div(tiles, ranges) * PACK_TILE);
-    out->kept = (int)min_i64(out->range, kept_by(rows, min_i64(resident, PANELS_RESIDENT)));
+    out->kept = (int)min_i64(out->range, kept_by(rows, min_i64(resident, PACK_RESIDENT)));
 }
 
 /* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the

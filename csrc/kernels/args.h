@@ -119,6 +119,7 @@ enum { THIN_COLUMNS = 64, THIN_UNIT = 8, SUMMED_ROWS = 128, SUMMED_COLUMNS = 128
  * (wgmma_pack.cuh). */
 enum {
     PACK_THREADS = 256,
+    PACK_RESIDENT = 3, /* blocks of a multiprocessor, if there are many */
     PACK_ROWS = 8,
     PACK_PIECES = 128,
     PACK_SHORT = 256, /* bytes: lines up to so many are packed by PACK_FEW threads each */

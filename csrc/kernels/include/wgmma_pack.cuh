@@ -433,10 +433,12 @@ __device__ __forceinline__ void copy_panel(const float *from, const source &s, i
     const int row = threadIdx.x % LANES * WIDE, size = max(0, min(WIDE, rows - row)) * 4;
     int k = threadIdx.x / LANES;
     from += row * s.to.row_stride + k * s.to.k_stride;
+    panel += in_panel<ROWS>(k, row);
 #pragma unroll 8
     for (; k < (count + 7) / 8 * 8; k += DEEP) {
-        copy_to_panel<WIDE * 4>(panel + in_panel<ROWS>(k, row), from, k < count ? size : 0);
+        copy_to_panel<WIDE * 4>(panel, from, k < count ? size : 0);
         from += DEEP * s.to.k_stride;
+        panel += in_panel<ROWS>(DEEP, 0); /* DEEP is a multiple of 8 */
     }
 }
 
@@ -457,11 +459,12 @@ __device__ __forceinline__ void read_panel(const source &s, int row0, int first,
 /* Includes `count` of k. A lane has 4 rows, of which the warp has ROWS / 4 groups. */
 template <int ROWS>
 __device__ __forceinline__ void include_panel(extremes (&e)[4], int count, const float *panel) {
-    constexpr int LANES = ROWS / 4;
-    const int row = threadIdx.x % LANES * 4;
+    constexpr int LANES = ROWS / 4, DEEP = PACK_THREADS / LANES;
+    int k = threadIdx.x / LANES;
+    panel += in_panel<ROWS>(k, threadIdx.x % LANES * 4);
 #pragma unroll 4
-    for (int k = threadIdx.x / LANES; k < count; k += PACK_THREADS / LANES) {
-        const uint4 v = *reinterpret_cast<const uint4 *>(panel + in_panel<ROWS>(k, row));
+    for (; k < count; k += DEEP, panel += in_panel<ROWS>(DEEP, 0)) {
+        const uint4 v = *reinterpret_cast<const uint4 *>(panel);
         include(e[0], __uint_as_float(v.x));
         include(e[1], __uint_as_float(v.y));
         include(e[2], __uint_as_float(v.z));
@@ -609,7 +612,7 @@ __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
 
 /* These kernels take the product's parameters. */
 #define WGMMA_PREPARE(name, function)                                                              \
-    extern "C" __global__ void __launch_bounds__(PACK_THREADS)                                     \
+    extern "C" __global__ void __launch_bounds__(PACK_THREADS, PACK_RESIDENT)                      \
         name(const __grid_constant__ gemm_args g, const __grid_constant__ wgmma_args w,            \
              const __grid_constant__ tensor_map, const __grid_constant__ tensor_map,               \
              const __grid_constant__ tensor_map) {                                                 \
