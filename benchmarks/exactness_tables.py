@@ -158,7 +158,10 @@ def engine_counts(results: Record) -> str:
     for what, is_sparse in (("8-bit elements", False), ("sparse products", True)):
         calls = [line for line in more["calls"] if (".sp" in line["call"]) == is_sparse]
         lines.append((f"`wgmma` operands, {what}", "wavefronts", _equal(calls)))
+    late = results["multicasts"]
+    lines.append(("multicasts, of bytes and boxes", "sectors", _equal(late["calls"])))
     return (
-        f"{where(part)}. The last two rows: {more['date']}, commit {more['commit']}.\n\n"
+        f"{where(part)}. 8-bit and sparse products: {more['date']}, commit {more['commit']}. "
+        f"Multicasts: {late['date']}, commit {late['commit']}.\n\n"
         + markdown(("what", "counted", "equal"), lines, 2)
     )

@@ -54,14 +54,15 @@ def test_no_hazards_no_conflicts_and_the_same_bits(
 @pytest.mark.parametrize("multicast", [1, 2, 4])
 @pytest.mark.parametrize("multicast_a", [1, 2])
 def test_tiles_are_read_once_per_cluster(row, dtype, multicast, multicast_a):
-    """Eight x two tiles of 64 x 64, ten steps of 128 bytes of K."""
+    """Eight x two tiles of 64 x 64, ten steps of 128 bytes of K. Each block receives its own."""
     k = 1280 // np.dtype(dtype).itemsize
     a, b = np.zeros((8 * 64, k), dtype), np.zeros((2 * 64, k), dtype).T
     shared = {"multicast": multicast, "multicast_a": multicast_a}
     trace = smemkern.trace("gemm", a, b, variant=row.name, **TILE, swapped=1, **shared)
     copies = [r for r in trace.global_ if r.op == "bulk" and r.direction == "read"]
-    of_a, of_b = 16 // multicast_a * 10 * 64 * 4, 16 // multicast * 10 * 64 * 4
-    assert sum(r.sectors for r in copies) == of_a + of_b
+    tiles = 16 * 10 * 64 * 128  # bytes
+    assert sum(r.bytes for r in copies) == tiles // multicast_a + tiles // multicast
+    assert sum(r.sectors for r in copies) == 2 * tiles // 32
 
 
 @PER_ROW

@@ -5,6 +5,7 @@ python -m exactness.play variants                     # every shipped variant
 python -m exactness.play corpus                       # the corpus of user kernels
 python -m exactness.play engine                       # bulk copies and wgmma
 python -m exactness.play products                     # more wgmma: 8-bit and sparse
+python -m exactness.play multicasts                   # copies to several blocks
 """
 
 from __future__ import annotations
@@ -18,13 +19,20 @@ import smemkern
 
 from .corpus import CORPUS
 from .engine import ENGINE
+from .multicasts import MULTICASTS
 from .operations import OPERATIONS, WINDOW
 from .products import PRODUCTS
 from .ptx import kernel
 from .variants import VARIANTS
 
 KEY = 0x9E3779B9
-PARTS = {"variants": VARIANTS, "corpus": CORPUS, "engine": ENGINE, "products": PRODUCTS}
+PARTS = {
+    "variants": VARIANTS,
+    "corpus": CORPUS,
+    "engine": ENGINE,
+    "products": PRODUCTS,
+    "multicasts": MULTICASTS,
+}
 
 
 @cache

@@ -36,10 +36,22 @@ OF_VARIANTS = [
         "`cp.async` copies in which some lanes read nothing, or half a sector: modelled",
     ),
     (
-        r"mma_tf32x3|mma_tf32|fp64|tf32|tf32x3|fp16x3|fp16x3_guarded|fp16x1",
+        r"mma_tf32x3|mma_tf32|fp64|tf32|tf32x3|fp16x3|fp16x1|fp16|bf16",
         LOADS,
         "if rows of C have an odd length, C is staged in shared memory; the PTX also loads columns "
         "past the edge, ptxas loads only what is stored",
+    ),
+    (
+        r"fp16x3_guarded",
+        LOADS,
+        "the search of B's columns: all warps of the PTX load what they have found together, but "
+        "only the first stores it; ptxas loads some of it there alone",
+    ),
+    (
+        r"tf32",
+        ("bulk load sectors",),
+        "a multicast of boxes that TMA rounds to tf32 and in which K ends: the GPU counts up to two "
+        "sectors more per row; the cause is not known",
     ),
     (
         r"ozaki2|mma_ozaki2",

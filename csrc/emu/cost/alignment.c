@@ -44,14 +44,22 @@ static low_bits difference(low_bits a, low_bits b) {
     return low_n_bits(n, (uint32_t)a.value - b.value);
 }
 
+/* The part of a fact that says of which power of two the register is a multiple. */
+static low_bits multiple(low_bits a) {
+    const uint32_t ones = (uint32_t)(a.known & a.value) | (uint32_t)(LOW_BITS & ~a.known);
+    return low_n_bits(ones ? __builtin_ctz(ones) : 4, 0);
+}
+
 /* If x = v + 2^n u, then x c = v c + 2^(n + trailing zeros of c) u'. So a factor c of which all
- * four bits are known adds its trailing zeros to the known bits of the other factor. */
+ * four bits are known adds its trailing zeros to the known bits of the other factor. Of other
+ * factors ptxas multiplies only the powers of two: it does not know that (4 x + 1) (4 y + 3) is
+ * one less than a multiple of 4. */
 static low_bits product(low_bits a, low_bits b) {
     if (b.known != LOW_BITS) {
         const low_bits swapped = a;
         a = b, b = swapped;
     }
-    if (b.known != LOW_BITS) return unknown;
+    if (b.known != LOW_BITS) return low_n_bits(known_run(multiple(a)) + known_run(multiple(b)), 0);
     const int zeros = b.value ? __builtin_ctz(b.value) : 4;
     return low_n_bits(known_run(a) + zeros, (uint32_t)a.value * b.value);
 }
@@ -151,12 +159,6 @@ static low_bits result_of(const ptx_instruction *p, const low_bits *facts) {
     case LOW_BITS_SHIFT: return shift_left(in[0], &p->operands[2]);
     }
     return unknown;
-}
-
-/* The part of a fact that says of which power of two the register is a multiple. */
-static low_bits multiple(low_bits a) {
-    const uint32_t ones = (uint32_t)(a.known & a.value) | (uint32_t)(LOW_BITS & ~a.known);
-    return low_n_bits(ones ? __builtin_ctz(ones) : 4, 0);
 }
 
 /* Merges one more assignment into a fact. Returns whether the fact changed.

@@ -207,7 +207,8 @@ static void on_request(void *state, const emu_request *r) {
         record_remote(c, t, r);
         return;
     }
-    const request_cost now = remote || r->filled ? request_cost_of(r) : cost_of(c, r, &at->last);
+    const bool rare = remote || r->filled || r->multicast.receivers;
+    const request_cost now = rare ? request_cost_of(r) : cost_of(c, r, &at->last);
     t->requests++;
     t->wavefronts += now.actual;
     t->ideal += now.ideal;

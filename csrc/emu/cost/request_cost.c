@@ -86,8 +86,21 @@ static request_cost cost_of_store_async(const emu_request *r) {
     return c;
 }
 
+static request_cost cost_of_filled(const emu_request *r) {
+    return (request_cost){r->filled, r->filled, 0, 0};
+}
+
+/* Each block that receives a multicast counts its sectors. */
+static request_cost cost_of_multicast(const emu_request *r) {
+    const emu_multicast to = r->multicast;
+    const request_cost c = r->filled ? cost_of_filled(r) : cost_of_global(r);
+    const uint32_t sectors = c.actual < to.least ? to.least : c.actual;
+    return (request_cost){sectors * to.receivers, c.ideal * to.receivers, 0, 0};
+}
+
 request_cost request_cost_of(const emu_request *r) {
-    if (r->filled) return (request_cost){r->filled, r->filled, 0, 0};
+    if (r->multicast.receivers) return cost_of_multicast(r);
+    if (r->filled) return cost_of_filled(r);
     if (r->operation == EMU_STORE_ASYNC) return cost_of_store_async(r);
     return r->space == PTX_SHARED ? cost_of_shared(r) : cost_of_global(r);
 }

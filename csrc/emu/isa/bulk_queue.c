@@ -145,7 +145,9 @@ bool bulk_issue(warp *w, const insn *i, int lane, const bulk_place *place, const
     bulk_copy *copy = bulk_append(w, i, lane, spec);
     if (!copy) return false;
     const bool load = spec->kind == BULK_LOAD;
-    tile_report(w, i, lane, &spec->tile, spec->shared, load ? EMU_BULK_READ : EMU_BULK_WRITE);
+    const uint32_t receivers = place->multicast ? count_lanes(place->ranks) : 0;
+    tile_report(w, i, lane, &spec->tile, spec->shared, load ? EMU_BULK_READ : EMU_BULK_WRITE,
+                receivers);
     report_shared(w, i, lane, spec);
     if (load && !tile_read(w, i, lane, &spec->tile, copy->data)) return false;
     return issue_to_others(w, i, lane, place, copy);

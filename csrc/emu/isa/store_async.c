@@ -29,7 +29,8 @@ static bool issue(warp *w, const insn *i, int lane, uint64_t *written) {
     *written = spec.shared;
     if (w->block->observer) {
         lanes_u64 address = {[0] = spec.owner->window + spec.shared};
-        observe_bulk(w, i, lane, PTX_SHARED, EMU_BULK_WRITE, spec.bytes, address, 1, 0);
+        observe_bulk(w, i, lane, PTX_SHARED, EMU_BULK_WRITE, spec.bytes, address, 1, 0,
+                     (emu_multicast){0});
     }
     return true;
 }

@@ -70,6 +70,7 @@ typedef struct transfer {
     const atomic_reduction *reduction;
     emu_operation operation;
     uint64_t shared; /* the box's offset in shared memory */
+    uint32_t receivers;
 } transfer;
 
 /* Host pointer to a run; NULL after a fault. If both ends are in one region, all of it is. */
@@ -109,7 +110,8 @@ static bool write_run(void *context, uint64_t address, uint64_t bytes, uint64_t 
     return true;
 }
 
-static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
+static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes,
+                         emu_multicast multicast) {
     const uint64_t begin = address & ~(uint64_t)(TILE_CHUNK - 1), end = address + bytes;
     const uint32_t excess = (uint32_t)(-end % TILE_CHUNK); /* of the last chunk */
     for (uint64_t from = begin; from < end; from += LANES * TILE_CHUNK) {
@@ -118,8 +120,15 @@ static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
         for (uint64_t l = 0; l < LANES; l++)
             piece[l] = from + (l < pieces ? l : 0) * TILE_CHUNK;
         observe_bulk(x->w, x->i, x->lane, x->tile->space, x->operation, TILE_CHUNK, piece,
-                     pieces >= LANES ? FULL : (1u << pieces) - 1, pieces > LANES ? 0 : excess);
+                     pieces >= LANES ? FULL : (1u << pieces) - 1, pieces > LANES ? 0 : excess,
+                     multicast);
     }
+}
+
+/* Of a request whose chunks in shared memory are all of the tensor, or partly zeros. As measured in
+ * boxes of any width and alignment. */
+static emu_multicast multicast_of(const transfer *x, bool zeros) {
+    return (emu_multicast){x->receivers, zeros ? 3 : 2};
 }
 
 /* The copy engine moves one 128-byte line of shared memory at a time. A sector whose bytes go to
@@ -129,11 +138,20 @@ static uint64_t bytes_in_line(const transfer *x, uint64_t bytes, uint64_t at) {
     return bytes < room ? bytes : room;
 }
 
+/* A multicast's requests are of one line of global memory, too. */
+static uint64_t bytes_from_line(const transfer *x, uint64_t bytes, uint64_t address) {
+    const uint64_t room = x->receivers ? TILE_LINE - address % TILE_LINE : bytes;
+    return bytes < room ? bytes : room;
+}
+
 static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
     const transfer *x = context;
+    const uint64_t to = x->shared + tile_offset(x->tile, at);
     for (uint64_t done = 0, step; done < bytes; done += step) {
-        step = bytes_in_line(x, bytes - done, at + done);
-        report_bytes(x, address + done, step);
+        step = bytes_from_line(x, bytes_in_line(x, bytes - done, at + done), address + done);
+        const bool first = done == 0, last = done + step == bytes;
+        const bool zeros = (first && to % TILE_CHUNK) || (last && (to + bytes) % TILE_CHUNK);
+        report_bytes(x, address + done, step, multicast_of(x, zeros));
     }
     return true;
 }
@@ -148,7 +166,8 @@ static void report_gap(void *context, uint64_t bytes, uint64_t at) {
         step = bytes_in_line(x, end - first, at + (first - from));
         const uint64_t last = first + step - 1;
         observe_filled(x->w, x->i, x->lane,
-                       (uint32_t)(last / TILE_SECTOR - first / TILE_SECTOR) + 1);
+                       (uint32_t)(last / TILE_SECTOR - first / TILE_SECTOR) + 1,
+                       multicast_of(x, true));
     }
 }
 
@@ -170,10 +189,15 @@ bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned 
 }
 
 void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
-                 emu_operation operation) {
+                 emu_operation operation, uint32_t receivers) {
     if (!w->block->observer) return;
-    transfer x = {
-        .w = (warp *)w, .i = i, .lane = lane, .tile = t, .operation = operation, .shared = shared};
+    transfer x = {.w = (warp *)w,
+                  .i = i,
+                  .lane = lane,
+                  .tile = t,
+                  .operation = operation,
+                  .shared = shared,
+                  .receivers = receivers};
     const bool reads = operation == EMU_BULK_READ, fills = t->space == PTX_GLOBAL && reads;
     for_each_run(t, !reads, report_run, fills ? report_gap : NULL, &x);
 }
@@ -185,9 +209,9 @@ void tile_report_shared(const warp *w, const insn *i, int lane, const tile *t, u
     transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = &dense, .operation = operation};
     const uint64_t row = t->count[0] * t->element_bytes;
     if (t->span <= row) {
-        report_bytes(&x, shared, bytes);
+        report_bytes(&x, shared, bytes, (emu_multicast){0});
         return;
     }
     for (uint32_t at = 0; at < bytes; at += TILE_CHUNK)
-        report_bytes(&x, tile_chunk(t, shared, at), TILE_CHUNK);
+        report_bytes(&x, tile_chunk(t, shared, at), TILE_CHUNK, (emu_multicast){0});
 }

@@ -59,9 +59,10 @@ bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *d
 bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *data,
                 const atomic_reduction *reduction);
 
-/* Reports the box's accesses to the tensor to the observer. */
+/* Reports the box's accesses to the tensor to the observer. receivers: the blocks that a multicast
+ * writes to; else 0. */
 void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
-                 emu_operation operation);
+                 emu_operation operation, uint32_t receivers);
 /* Reports the accesses to shared memory of a box of `bytes` that is there at `shared`. */
 void tile_report_shared(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
                         uint32_t bytes, emu_operation operation);

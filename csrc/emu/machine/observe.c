@@ -139,11 +139,13 @@ void observe_copy(const warp *w, const insn *i, const uint64_t *address, const u
 }
 
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
-                  uint32_t width, const uint64_t *address, uint32_t active, uint32_t excess) {
+                  uint32_t width, const uint64_t *address, uint32_t active, uint32_t excess,
+                  emu_multicast multicast) {
     lanes_u64 offset;
     emu_request request = request_of(w, i, space, operation, width, active, address);
     request.bulk_lane = (uint32_t)lane;
     request.excess = excess;
+    request.multicast = multicast;
     if (space == PTX_SHARED) {
         request.owner = member_of(w->block, address[first_lane(active)]);
         for (int l = 0; l < LANES; l++)
@@ -153,11 +155,13 @@ void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_o
     notify(w, &request);
 }
 
-void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors) {
+void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors,
+                    emu_multicast multicast) {
     static const lanes_u64 no_addresses;
     emu_request request = request_of(w, i, PTX_GLOBAL, EMU_BULK_READ, 0, 0, no_addresses);
     request.bulk_lane = (uint32_t)lane;
     request.filled = sectors;
+    request.multicast = multicast;
     notify(w, &request);
 }
 

@@ -32,8 +32,10 @@ void observe_copy(const warp *w, const insn *i, const uint64_t *address, const u
 /* Reports 16-byte chunks that a bulk copy, issued by `lane`, reads or writes, the last one without
  * its last `excess` bytes. */
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
-                  uint32_t width, const uint64_t *address, uint32_t active, uint32_t excess);
+                  uint32_t width, const uint64_t *address, uint32_t active, uint32_t excess,
+                  emu_multicast multicast);
 /* Reports sectors of zeros that a bulk load writes for elements outside its tensor. */
-void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors);
+void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors,
+                    emu_multicast multicast);
 
 #endif

@@ -32,6 +32,13 @@ typedef enum emu_operation {
     EMU_MATRIX_READ
 } emu_operation;
 
+/* A multicast, which writes to several blocks. Each counts the sectors that it receives, which are
+ * more than those read if these are few. */
+typedef struct emu_multicast {
+    uint32_t receivers; /* 0: not a multicast */
+    uint32_t least;     /* sectors that each receives */
+} emu_multicast;
+
 /* One warp instruction's access to one space. A generic access whose lanes hit two spaces makes two
  * requests; a bulk copy or a wgmma operand makes as many as its chunks need. */
 typedef struct emu_request {
@@ -54,8 +61,9 @@ typedef struct emu_request {
     /* EMU_BULK_READ of global memory with no active lane: how many sectors of zeros the copy
      * supplies for the part of its box outside the tensor; `address` is not valid */
     uint32_t filled;
-    uint32_t excess;    /* EMU_BULK_*: bytes of the last lane's chunk that are not accessed */
-    uint32_t bulk_lane; /* EMU_BULK_*: the lane that issued the copy; EMU_MATRIX_READ: 0 */
+    emu_multicast multicast; /* EMU_BULK_READ; else 0 */
+    uint32_t excess;         /* EMU_BULK_*: bytes of the last lane's chunk that are not accessed */
+    uint32_t bulk_lane;      /* EMU_BULK_*: the lane that issued the copy; EMU_MATRIX_READ: 0 */
     uint32_t block[3];
     uint32_t member; /* of its group (machine/block_group.h), the block ... */
     uint32_t owner;  /* ... and the block whose shared memory is accessed */
