@@ -8,6 +8,7 @@ the device. sitecustomize.py calls `install`.
 import ctypes
 import functools
 import itertools
+import warnings
 
 import torch
 from torch.utils._pytree import tree_map_only
@@ -233,8 +234,8 @@ def _generator(generator):
 
 def _operations():
     """All that have kernels of their own for CUDA, and copies, which launch some."""
-    yield torch.ops.aten.copy_.default
-    for name in torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"):
+    own = torch._C._dispatch_get_registrations_for_dispatch_key("CUDA")
+    for name in sorted({*own, "aten::copy_"}):
         space, _, rest = name.partition("::")
         packet, _, overload = rest.partition(".")
         if space != "aten" or f"{space}::{packet}" in NATIVE:
@@ -252,5 +253,7 @@ def install():
     for name in ("flash", "mem_efficient", "cudnn"):
         getattr(torch.backends.cuda, f"enable_{name}_sdp")(False)
     install.library = library = torch.library.Library("aten", "IMPL")
-    for operation in _operations():
-        library.impl(operation, functools.partial(_on_host, operation), "CUDA")
+    with warnings.catch_warnings():  # that the operators have kernels, which is why
+        warnings.filterwarnings("ignore", "Warning only once for all operators")
+        for operation in _operations():
+            library.impl(operation, functools.partial(_on_host, operation), "CUDA")

@@ -134,8 +134,9 @@ class Trace:
     def bytes_moved(self) -> dict[str, int]:
         """Bytes: global_read, global_written, shared_read, shared_written.
 
-        For global memory: the 32-byte sectors that warps moved, ignoring caches. For shared memory:
-        the bytes that active lanes accessed. Atomics count as read and written.
+        For global memory: the 32-byte sectors that warps moved, ignoring caches; of a multicast,
+        those that each block receives. For shared memory: the bytes that active lanes accessed.
+        Atomics count as read and written.
         """
         moved = {}
         for name, way in (("read", "read"), ("written", "write")):

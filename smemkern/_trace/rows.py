@@ -77,11 +77,11 @@ class GlobalRow(NamedTuple):
     op: str  # "load", "store", "atomic", "copy_async", "bulk", "texture"
     width: int
     requests: int
-    sectors: int  # of 32 bytes, moved
+    sectors: int  # of 32 bytes, moved; of a multicast, by each block that receives them
     ideal: int  # the fewest sectors that could hold the bytes
     file: str | None
     worst: int = 0  # sectors of the worst request
-    bytes: int = 0
+    bytes: int = 0  # a multicast's once
     direction: str = "read"
     callers: tuple[tuple[str | None, int], ...] = ()
     worst_request: Request | None = None

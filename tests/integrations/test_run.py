@@ -47,6 +47,7 @@ def test_operations_of_pytorch():
     found, printed = run("operations_torch")
     assert found["status"] == 0 and "PASS\n" in printed, printed
     assert not found["unsupported"] and not found["misuses"] and not found["kernels"]
+    assert "Warning" not in printed
 
 
 def test_kernels_of_torch_compile():

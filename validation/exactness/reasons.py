@@ -50,8 +50,8 @@ OF_VARIANTS = [
     (
         r"tf32",
         ("bulk load sectors",),
-        "a multicast of boxes that TMA rounds to tf32 and in which K ends: the GPU counts up to two "
-        "sectors more per row; the cause is not known",
+        "a multicast of boxes that TMA rounds to tf32 and in which K ends: the GPU counts up to "
+        "two sectors more per row; the cause is not known",
     ),
     (
         r"ozaki2|mma_ozaki2",

@@ -83,6 +83,10 @@ SHARED_K = 1100
 SHARERS = [{"multicast": b, "multicast_a": a} for b, a in ((1, 1), (2, 1), (1, 2))]
 # The same without split-K: more tiles, of all moduli, than blocks.
 MANY_TILES = dict.fromkeys(("ozaki2", "mma_ozaki2"), [(1290, 20, 140), (20, 2570, 300)])
+# A cluster packs MN-major rows, 8 or 32 of them: K of which its blocks keep only a part.
+PANELS = dict.fromkeys(
+    ("tf32x3", "fp16x3", "fp16x3_guarded", "fp16x1"), [(8, 1, 53400), (513, 1, 6700)]
+)
 # Kernels that multiply tiles whose numbers span many powers of two in another way.
 SPANNED = {"fp16x3_guarded": [(65, 64, 264), (67, 45, 180), (130, 45, 263), (67, 45, 31)]}
 # Run-time parameters that exercise the purpose of a kernel.
@@ -115,10 +119,14 @@ def arguments(
 
 
 def spanned(given: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
-    """With elements of about every power of two from 2^-40 to 2^0."""
+    """With elements of about every power of two from 2^-40 to 2^0, and more: where those of A are
+    large, those of B are small, so that sums are small beside the product of the largest."""
     made = [np.empty_like(x) for x in given]  # in the same order
     for x, to in zip(given, made, strict=True):
         to[...] = x * np.exp2(rng.integers(-40, 1, x.shape))
+    half = made[0].shape[1] // 2
+    made[0][:, :half] *= 2.0**20
+    made[1][half:] *= 2.0**20
     return made
 
 
@@ -220,6 +228,8 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
                 yield arguments(image, (*sides, SHARED_K), rng, order), {**every, **tile}
     for shape in MANY_TILES.get(gemm, ()):
         yield arguments(image, shape, rng), every
+    for shape in PANELS.get(gemm, ()):
+        yield arguments(image, shape, rng, "TN"), whole
     for shape in SPANNED.get(gemm, ()):
         for order in ("NN", "NT", "TN", "TT"):
             yield spanned(arguments(image, shape, rng, order), rng), whole
