@@ -211,7 +211,7 @@ def test_what_differs_is_explained(golden):
 # ---- what ptxas makes of neighbouring accesses, and of atomics
 
 
-def traced(body: str) -> smemkern.Trace:
+def traced(body: str, words: int = 32) -> smemkern.Trace:
     """A kernel of one warp. %r4: 32 bytes a lane; %r8: 4; %r9: the same in all lanes."""
     ptx = f"""
 .version 8.0
@@ -240,7 +240,7 @@ def traced(body: str) -> smemkern.Trace:
     ret;
 }}
 """
-    return smemkern.trace(smemkern.Kernel(ptx, "k"), 1, 32, np.zeros(32, "f4"), hazards=False)
+    return smemkern.trace(smemkern.Kernel(ptx, "k"), 1, 32, np.zeros(words, "f4"), hazards=False)
 
 
 def machine_requests(body: str, op: str, mnemonic: str) -> int:
@@ -310,6 +310,55 @@ def stores(form: str, offsets: list[int], base: str = "%r4") -> str:
 def test_joined_stores(body, requests):
     """As cuobjdump shows ptxas's work, on sm_90."""
     assert machine_requests(body, "store", "st.shared") == requests
+
+
+# %r4 = tile + a product of registers, of which %r10 is any and %r11, %r12 are multiples.
+PRODUCTS = {
+    "mul.lo.u32 %r4, %r10, %r10;": 4,
+    "shl.b32 %r11, %r10, 4; mul.lo.u32 %r4, %r10, %r11;": 1,
+    "shl.b32 %r11, %r10, 3; mul.lo.u32 %r4, %r11, %r10;": 2,
+    "shl.b32 %r11, %r10, 1; shl.b32 %r12, %r1, 3; mul.lo.u32 %r4, %r11, %r12;": 1,
+    "shl.b32 %r11, %r10, 2; mad.lo.u32 %r13, %r10, %r11, %r7; shl.b32 %r4, %r13, 2;": 1,
+    # 4 ((4 x + 1) (4 y + 3) + 1), a multiple of 16, which ptxas does not see
+    "shl.b32 %r11, %r10, 2; add.u32 %r11, %r11, 1; shl.b32 %r12, %r1, 2; add.u32 %r12, %r12, 3;"
+    "mul.lo.u32 %r13, %r11, %r12; add.u32 %r6, %r13, 1; shl.b32 %r4, %r6, 2;": 4,
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_joined_stores_at_products(product):
+    """As nvdisasm shows ptxas's work, on sm_90."""
+    first = "mov.u32 %r10, %ctaid.x;" + product + "add.u32 %r4, %r4, %r3;"
+    body = first + stores("u32", [0, 4, 8, 12])
+    assert machine_requests(body, "store", "st.shared") == PRODUCTS[product]
+
+
+@pytest.mark.parametrize(
+    ("size", "wavefronts"),
+    [
+        ("16", 4),
+        ("0", 4),
+        ("8", 8),  # as measured, of all that ptxas does not see to be all or nothing
+        ("%r10", 8),
+        ("%r11", 4),
+    ],
+)
+def test_copies_of_a_size(size, wavefronts):
+    """16 bytes a lane, of neighbouring lanes: each writes zeros, too, or not."""
+    body = f"""
+    ld.param.u64 %d1, [out];
+    shl.b32 %r2, %r1, 4;
+    cvt.u64.u32 %d2, %r2;
+    add.u64 %d1, %d1, %d2;
+    add.u32 %r4, %r3, %r2;
+    setp.lt.u32 %p1, %r1, 32;
+    min.u32 %r10, %r1, 0;
+    add.u32 %r10, %r10, 16;
+    selp.b32 %r11, 16, 0, %p1;
+    cp.async.cg.shared.global [%r4], [%d1], 16, {size};
+    cp.async.wait_all;"""
+    [row] = [row for row in traced(body, words=128).shared if row.op == "copy_async"]
+    assert row.wavefronts == wavefronts
 
 
 @pytest.mark.parametrize(

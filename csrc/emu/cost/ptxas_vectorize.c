@@ -249,6 +249,21 @@ static bool *find_block_starts(const ptx_function *f) {
     return block_starts;
 }
 
+/* cp.async has its source size in bits 0 to 3 of the source address (LDGSTS.ZFILL), unless ptxas
+ * proves that these bits of it are 0: then all is read, or nothing. */
+static bool may_fill(const ptx_function *f, const ptx_instruction *p, const low_bits *facts) {
+    enum { SIZE = 3, BITS = 15, SLOT_OF_32_BITS = 128 };
+    if (p->op != PTX_OP_cp || p->n_operands <= SIZE) return false;
+    const ptx_operand *size = &p->operands[SIZE];
+    if (size->kind == PTX_IMMEDIATE) return size->bits & BITS;
+    if (size->kind != PTX_REGISTER) return false;
+    const ptx_type type = f->registers[size->reg].type;
+    if (type == PTX_PRED || ptx_slot_bytes(type) != SLOT_OF_32_BITS)
+        return false; /* a predicate, or a cache policy */
+    const low_bits known = facts[size->reg];
+    return known.known != BITS || known.value;
+}
+
 vectorized *vectorize_accesses(const ptx_function *f, interrupt_poller *poller) {
     low_bits *facts = alignment_of_registers(f, poller);
     bool *block_starts = find_block_starts(f);
@@ -270,6 +285,7 @@ vectorized *vectorize_accesses(const ptx_function *f, interrupt_poller *poller) 
                 flush_stores(s);
             if (p->n_operands) flush_register(s, p->operands);
             out[k].atomic = forms[k];
+            out[k].fills = may_fill(f, p, facts);
         }
         flush_all(s);
     } else {

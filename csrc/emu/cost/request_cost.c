@@ -24,9 +24,12 @@ static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
                                  r->width);
     if (!has(r->ptx, "cg"))
         return banks_copy_wavefronts(address, r->source, r->active, r->reading, r->width);
-    /* Lanes that write zeros read no source; their writes cost the same as through L1. */
+    /* Lanes that write zeros read no source; their writes cost the same as through L1. Where each
+     * lane may have some zeros, all write them. (On a GPU those that read nothing count as copies,
+     * too; their source addresses are arbitrary.) */
+    const uint32_t zeros = r->machine->fills ? r->active : r->active & ~r->reading;
     return cp_async_cg_wavefronts(address, r->source, r->active & r->reading) +
-           banks_serial_wavefronts(address, r->active & ~r->reading, r->width);
+           banks_serial_wavefronts(address, zeros, r->width);
 }
 
 static request_cost cost_of_shared(const emu_request *r) {
