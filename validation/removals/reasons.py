@@ -45,6 +45,14 @@ WARP_READS = (
     "Only wgmma has read this stage, as an operation of the whole warp; lane 0 arrives after it "
     "has completed."
 )
+REUNITES = (
+    "The lanes of a warp come together here after one has issued a copy. The barrier that follows "
+    "counts threads, and does not need them together."
+)
+OWN_PLACES = (
+    "A thread copies 16 bytes to where it alone has read; where rows begin elsewhere, it copies "
+    "to what others have read."
+)
 SUMS = (
     "Orders wgmma's accumulator registers; the emulator computes the sums immediately (see above). "
     "Other instructions also wait for wgmma's reads of shared memory."
@@ -162,6 +170,8 @@ REASONS = [
     # __syncwarp, which is in that header of nvcc's and has its own line in NVRTC's PTX.
     ("barrier bar.warp.sync", r"sm_30_intrinsics|wgmma_ring", "", WARP_READS, WGMMA),
     ("barrier bar.warp.sync", r"sm_30_intrinsics|mma_words", "", LAST_ROWS),
+    ("barrier bar.warp.sync", r"wgmma_guard", r"__syncwarp", REUNITES),
+    ("barrier bar.sync", r"wgmma_pack", r"__syncthreads", OWN_PLACES),
     ("bounds", r"gemm_simt", r"for \(long long left", ZEROS),
     ("bounds", r"simt_tiles", r"LOAD_(VECTOR|WORDS)_IF", PAST_K),
     ("term", r"common", r"aligned && valid|i >= first && i < valid", TWICE_MADE, "simt"),
